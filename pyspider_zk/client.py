@@ -21,8 +21,7 @@ from xmlrpc.client import Fault
 
 from pyspider_zk.cluster.directory import Directory
 from pyspider_zk.cluster.events import Event
-from pyspider_zk.cluster.phases import Phase
-from pyspider_zk.cluster.records import Member
+from pyspider_zk.cluster.records import Member, Phase
 from pyspider_zk.config import SECRET_VARIABLES, Settings, settings_from
 from pyspider_zk.errors import (
     BadRequest,

@@ -14,16 +14,12 @@ from typing import Self
 
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import Missing, NameTaken, SessionLost, TimedOut, Unavailable
-from pyspider_zk.groups.barrier_rules import missing
-from pyspider_zk.groups.barriers import Barrier
-from pyspider_zk.groups.group import Group
-from pyspider_zk.groups.lock_rules import LockKind
-from pyspider_zk.groups.locks import Lock
-from pyspider_zk.groups.records import Participant, check_name
-from pyspider_zk.zookeeper.background import Errands
-from pyspider_zk.zookeeper.connection import Connection, Watch
+from pyspider_zk.groups.barriers import Barrier, missing
+from pyspider_zk.groups.group import Group, Participant, check_name
+from pyspider_zk.groups.locks import Lock, LockKind
+from pyspider_zk.zookeeper.connection import Connection
 from pyspider_zk.zookeeper.session import Change
-from pyspider_zk.zookeeper.waiting import Waiter
+from pyspider_zk.zookeeper.waiting import Errands, Waiter
 
 __all__ = [
     "Barrier",
@@ -49,7 +45,10 @@ LEAVING = 5.0  # seconds that leaving waits for ZooKeeper
 
 
 class _Locking:
-    """What gives locks by name."""
+    """What gives locks by name; ``_place`` says where each stands, and by what it is guarded."""
+
+    _connection: Connection
+    _errands: Errands
 
     def lock(
         self,
@@ -78,6 +77,11 @@ class _Locking:
         timeout: float | None,
         on_lost: Callable[[], object] | None,
     ) -> Lock:
+        path, guard = self._place(name)
+        link, errands = self._connection, self._errands
+        return Lock(link, errands, path, kind, timeout=timeout, guard=guard, on_lost=on_lost)
+
+    def _place(self, name: str) -> tuple[str, str | None]:
         raise NotImplementedError
 
 
@@ -189,7 +193,7 @@ class WorkerController(_Locking):
             Missing: not within ``timeout`` seconds.
             SessionLost: the session ended meanwhile.
         """
-        self._wait(lambda: len(self._group.joined(self._wake)) >= count, timeout)
+        self._wait(lambda: len(self._group.joined(self._waiting.wake)) >= count, timeout)
         joined = self.joined()
         if len(joined) < count:
             never = f"{count - len(joined)} that never joined"
@@ -203,7 +207,7 @@ class WorkerController(_Locking):
             Missing: not within ``timeout`` seconds; it names those that joined and are gone.
             SessionLost: the session ended meanwhile.
         """
-        self._wait(lambda: len(self._group.running(self._wake)) >= count, timeout)
+        self._wait(lambda: len(self._group.running(self._waiting.wake)) >= count, timeout)
         running = self.running()
         if len(running) < count:
             id_allocator = self._group.id_allocator
@@ -219,7 +223,7 @@ class WorkerController(_Locking):
             TimedOut: somebody still runs after ``timeout`` seconds; it says who.
             SessionLost: the session ended meanwhile.
         """
-        if not self._wait(lambda: len(self._group.running(self._wake)) <= 1, timeout):
+        if not self._wait(lambda: len(self._group.running(self._waiting.wake)) <= 1, timeout):
             others = [str(one) for one in self.running() if one.number != self.number]
             raise TimedOut(f"still running after {timeout:g} s: {'; '.join(others)}")
 
@@ -237,27 +241,9 @@ class WorkerController(_Locking):
         """
         self._connection.on_change(lambda change: self._errands.do(partial(listener, change)))
 
-    def _lock(
-        self,
-        name: str,
-        kind: LockKind,
-        timeout: float | None,
-        on_lost: Callable[[], object] | None,
-    ) -> Lock:
-        home, me = self._group.home, self._group.me
-        return Lock(
-            self._connection,
-            self._errands,
-            home.lock(name),
-            kind,
-            timeout=timeout,
-            guard=home.member(me),
-            on_lost=on_lost,
-        )
-
-    @property
-    def _wake(self) -> Watch:
-        return self._waiting.wake
+    def _place(self, name: str) -> tuple[str, str | None]:
+        home = self._group.home
+        return home.lock(name), home.member(self._group.me)
 
     def _wait(self, holds: Callable[[], bool], timeout: float) -> bool:
         def still_holds() -> bool:
@@ -309,12 +295,5 @@ class Locks(_Locking):
         self._errands.stop()
         self._connection.stop()
 
-    def _lock(
-        self,
-        name: str,
-        kind: LockKind,
-        timeout: float | None,
-        on_lost: Callable[[], object] | None,
-    ) -> Lock:
-        path = f"{self._path}/{check_name(name, 'lock')}"
-        return Lock(self._connection, self._errands, path, kind, timeout=timeout, on_lost=on_lost)
+    def _place(self, name: str) -> tuple[str, str | None]:
+        return f"{self._path}/{check_name(name, 'lock')}", None

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 
-from pyspider_zk.cluster.closing import Wait, close_cluster, slots_of
+from pyspider_zk.cluster.meta import Wait, close_cluster, slots_of
 from pyspider_zk.cluster.protocols import CLOSED
 from pyspider_zk.cluster.records import Assignment, Meta
 from pyspider_zk.cluster.tree import Tree

@@ -5,9 +5,9 @@
 
 from collections.abc import Iterable, Mapping
 
+from pyspider_zk.cluster.ownership import VitalSigns
 from pyspider_zk.cluster.records import Assignment, Cluster, Meta
 from pyspider_zk.cluster.rules import View
-from pyspider_zk.cluster.vital_signs import VitalSigns
 
 FOREVER = float("inf")
 

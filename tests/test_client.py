@@ -11,7 +11,7 @@ from pyspider_zk import client as client_module
 from pyspider_zk.client import BatchStatus, Client, Logged, Project, Route
 from pyspider_zk.cluster.event_log import EventLog
 from pyspider_zk.cluster.events import Event
-from pyspider_zk.cluster.phases import Phase
+from pyspider_zk.cluster.records import Phase
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import BadMessage, BadRequest, Conflict, NotFound, TimedOut, Unavailable

@@ -4,7 +4,7 @@ import pytest
 
 from pyspider_zk.config import SECRETS, Settings, settings_from
 from pyspider_zk.errors import ConfigError
-from pyspider_zk.zookeeper.session_times import Times
+from pyspider_zk.zookeeper.session import Times
 
 
 def faults(*sources: object) -> tuple[str, ...]:

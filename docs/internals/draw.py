@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pyspider_zk.cluster.phases import TRANSITIONS, Phase, Trigger
+from pyspider_zk.cluster.records import TRANSITIONS, Phase, Trigger
 
 PICTURE = Path(__file__).with_name("slot-phases.svg")
 
@@ -13,7 +13,7 @@ LINE = 18  # between two lines of text
 _HEAD = f"""\
 <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" \
 font-size="13" text-anchor="middle" role="img" aria-label="The phases of a slot">
-<!-- drawn by docs/internals/draw.py from pyspider_zk/cluster/phases.py; do not edit -->
+<!-- drawn by docs/internals/draw.py from pyspider_zk/cluster/records.py; do not edit -->
 <defs><marker id="tip" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="8" markerHeight="8" \
 orient="auto"><path d="M0 0 L10 5 L0 10 z" fill="#333"/></marker></defs>
 <rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>

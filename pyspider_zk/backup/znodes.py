@@ -12,7 +12,7 @@ from pyspider_zk.backup.content import (
     restoring_steps,
     vacant_at,
 )
-from pyspider_zk.cluster.closing import Wait, close_cluster
+from pyspider_zk.cluster.meta import Wait, close_cluster
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.errors import Conflict, NotFound, Unavailable
 from pyspider_zk.jobs.transactions import together

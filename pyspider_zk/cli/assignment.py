@@ -12,8 +12,7 @@ from pyspider_zk.cli.ordering import opened_cluster
 from pyspider_zk.cli.target import with_global_options
 from pyspider_zk.cluster.cluster_settings import Maintenance
 from pyspider_zk.cluster.events import Event, EventKind
-from pyspider_zk.cluster.preview import SlotMove
-from pyspider_zk.cluster.rebalancing import Rebalancing
+from pyspider_zk.cluster.rebalancing import Rebalancing, SlotMove
 from pyspider_zk.cluster.records import Cluster
 from pyspider_zk.errors import BadMessage, BadRequest
 from pyspider_zk.projects.names import check_project_name

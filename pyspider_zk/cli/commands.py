@@ -39,7 +39,7 @@ from pyspider_zk.cli.target import (
 from pyspider_zk.cli.upgrade import upgrade
 from pyspider_zk.cli.users import user
 from pyspider_zk.cluster.directory import Directory
-from pyspider_zk.cluster.scale import ScaleNode
+from pyspider_zk.cluster.orders import ScaleNode
 from pyspider_zk.components.signals import on_signals
 from pyspider_zk.components.wiring import names_zookeeper
 from pyspider_zk.config import SASL, Settings

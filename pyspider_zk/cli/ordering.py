@@ -8,10 +8,9 @@ from pyspider_zk.cli.batches import user
 from pyspider_zk.cli.target import target
 from pyspider_zk.cluster.directory import Directory
 from pyspider_zk.cluster.event_log import EventLog
-from pyspider_zk.cluster.orders import Orders
-from pyspider_zk.cluster.settings_store import SettingsStore
+from pyspider_zk.cluster.meta import Upgrade
+from pyspider_zk.cluster.orders import Orders, SettingsStore
 from pyspider_zk.cluster.tree import Tree
-from pyspider_zk.cluster.upgrade import Upgrade
 from pyspider_zk.config import Settings
 from pyspider_zk.zookeeper.connection import Connection
 

@@ -1,6 +1,6 @@
-"""Alerts for operators, derived from the state of a cluster at one moment."""
+"""Alerts for operators, derived from the state of a cluster at one moment. Pure."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -218,3 +218,42 @@ def _some(found: Sequence[object], between: str = ", ") -> str:
 
 def _count(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+AlertKey = tuple[str, str, str]
+"""What makes two alerts the same one."""
+
+
+@dataclass(frozen=True)
+class AlertChanges:
+    """What changed between two looks.
+
+    Attributes:
+        raised: the alerts that are new.
+        cleared: those that are gone.
+        current: all that are raised now.
+    """
+
+    raised: tuple[Alert, ...] = ()
+    cleared: tuple[Alert, ...] = ()
+    current: Mapping[AlertKey, Alert] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.raised or self.cleared)
+
+
+def changes(
+    before: Mapping[AlertKey, Alert], found: Iterable[Alert], *, is_whole: bool
+) -> AlertChanges:
+    """Return what changed.
+
+    Args:
+        before: the alerts of the last look.
+        found: those of this one.
+        is_whole: whether everything answered; if not, alerts may be missing, so none is cleared.
+    """
+    now = {(each.kind.value, each.about, each.severity.value): each for each in found}
+    kept = now if is_whole else {**before, **now}
+    raised = tuple(alert for key, alert in now.items() if key not in before)
+    cleared = tuple(alert for key, alert in before.items() if key not in kept)
+    return AlertChanges(raised, cleared, kept)

@@ -2,7 +2,7 @@
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, NamedTuple, Self
 
@@ -68,11 +68,7 @@ class ClusterSettings(Record):
 
     @classmethod
     def decode(cls, data: bytes) -> Self:
-        """Read the bytes of the znode.
-
-        Raises:
-            BadMessage: they are no settings, or one is out of its range.
-        """
+        """Read the bytes of the znode; ``BadMessage`` also if one is out of its range."""
         found = codec.decode(cls, data)
         faults = faults_of(found)
         if faults:
@@ -153,7 +149,7 @@ def with_values(settings: ClusterSettings, values: Mapping[str, Any]) -> Cluster
     defaults = {name: getattr(ClusterSettings(), name) for name in NAMES}
     given = {name: defaults[name] if value is None else value for name, value in values.items()}
     try:
-        changed = codec.checked(ClusterSettings, {**_plain(settings), **given})
+        changed = codec.checked(ClusterSettings, {**vars(settings), **given})
     except BadMessage as error:
         raise BadRequest(f"{', '.join(given)}: {error}") from error
     faults = _faults_of_values(changed)
@@ -172,34 +168,9 @@ def with_rebalance(settings: ClusterSettings) -> ClusterSettings:
     return replace(settings, rebalance=settings.maintenance is not Maintenance.OFF)
 
 
-def without_rebalance(settings: ClusterSettings) -> ClusterSettings:
-    """Return the settings with what maintenance says."""
-    return replace(settings, rebalance=False)
-
-
 def in_force(settings: ClusterSettings) -> ClusterSettings:
     """Return what the leader goes by now: a rebalancing suspends maintenance."""
     return with_maintenance(settings, Maintenance.OFF) if settings.rebalance else settings
-
-
-def with_evicted(settings: ClusterSettings, number: int) -> ClusterSettings:
-    """Return the settings with a member that gets no slots."""
-    return replace(settings, evicted=tuple(sorted({*settings.evicted, number})))
-
-
-def without_evicted(settings: ClusterSettings, number: int) -> ClusterSettings:
-    """Return the settings with a member that may get slots again."""
-    return replace(settings, evicted=tuple(one for one in settings.evicted if one != number))
-
-
-def with_pin(settings: ClusterSettings, slot: int, number: int) -> ClusterSettings:
-    """Return the settings with a slot pinned to a member."""
-    return replace(settings, pins={**settings.pins, slot: number})
-
-
-def without_pin(settings: ClusterSettings, slot: int) -> ClusterSettings:
-    """Return the settings with a slot that may be anywhere."""
-    return replace(settings, pins={one: to for one, to in settings.pins.items() if one != slot})
 
 
 def taken_over(own: Settings, shared: ClusterSettings) -> Settings:
@@ -226,7 +197,3 @@ def _check_name(name: str) -> None:
     close = difflib.get_close_matches(name, NAMES, n=1)
     remedy = f"did you mean {close[0]}?" if close else f"known are {', '.join(sorted(NAMES))}"
     raise NotFound(f"there is no cluster-wide setting {name[:100]!r}; {remedy}")
-
-
-def _plain(settings: ClusterSettings) -> dict[str, Any]:
-    return {each.name: getattr(settings, each.name) for each in fields(settings)}

@@ -1,6 +1,7 @@
 """Coordinator: the thread that keeps a scheduler a member, follows the assignment, and may lead."""
 
 import logging
+import queue
 import random
 import threading
 from collections.abc import Callable, Mapping
@@ -8,26 +9,22 @@ from dataclasses import replace
 
 from pyspider_zk.cluster.cluster_settings import ClusterSettings, Maintenance, taken_over
 from pyspider_zk.cluster.directory import Directory
-from pyspider_zk.cluster.former_self import FormerSelf
 from pyspider_zk.cluster.leader import Leadership
 from pyspider_zk.cluster.membership import Membership
 from pyspider_zk.cluster.meta import ensure_cluster
-from pyspider_zk.cluster.protocol_watch import ProtocolWatch
-from pyspider_zk.cluster.reader import Reader, Table, read_members
+from pyspider_zk.cluster.ownership import VitalSigns
+from pyspider_zk.cluster.reader import ProtocolWatch, Reader, SettingsWatch, Table
 from pyspider_zk.cluster.records import Cluster, Load, Member, Meta
-from pyspider_zk.cluster.rules import NOTHING, View, rules_of
-from pyspider_zk.cluster.settings_watch import SettingsWatch
+from pyspider_zk.cluster.rules import NOTHING, Rules, View, rules_of
 from pyspider_zk.cluster.tree import Tree
-from pyspider_zk.cluster.vital_signs import VitalSigns
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import ClusterError, SessionLost, Unavailable
 from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.loop import Loop
 from pyspider_zk.outage import Outage
-from pyspider_zk.zookeeper.clock import boottime
 from pyspider_zk.zookeeper.connection import Connection
 from pyspider_zk.zookeeper.errors import OUTDATED
-from pyspider_zk.zookeeper.waiting import Waiter
+from pyspider_zk.zookeeper.waiting import Waiter, boottime
 
 logger = logging.getLogger(__name__)
 
@@ -57,6 +54,7 @@ class Coordinator:
         connection: its connection, for the member's other data in ZooKeeper; its calls block,
             unlike those of the coordinator.
         vital_signs: how renewals go, and what the member knows.
+        alone: whether, while draining, nobody is there who could take the slots, or may.
     """
 
     def __init__(
@@ -77,24 +75,22 @@ class Coordinator:
         tree = self._tree = Tree(settings.root)
         self.connection = Connection(settings, resumes=True)  # leases bound its ownership
         unreadable = self.connection.unreadable
-        self._reader = Reader(tree, unreadable)
+        reader = Reader(tree, unreadable)
         self._directory = Directory(settings, self.connection)
         self._table = Table(tree.assignment, settings.slots, unreadable)
         self.vital_signs = VitalSigns()
         self._loop = Loop("coordinator", self._turn_or_fail)
-        self._shared = SettingsWatch(self.connection, tree, self._reader, self._wake)
-        self._protocol = ProtocolWatch(self.connection, tree, self._reader, self._wake)
-        self._rules = rules_of(settings, self._shared.current)
-        self._membership = self._new_membership()
-        self._former_self = self._new_former_self()
+        self._shared = SettingsWatch(self.connection, tree, reader, self._loop.wake)
+        self._protocol = ProtocolWatch(self.connection, tree, reader, self._loop.wake)
+        rules = rules_of(settings, self._shared.current)
+        self._membership = self._new_membership(rules)
         self._leadership = Leadership(
-            *(self.connection, tree, self._rules, clock, self._loop.wake),
-            *(self._table, self._reader, self._renew_if_due),
+            *(self.connection, tree, rules, clock, self._loop.wake),
+            *(self._table, reader, self._renew_if_due),
         )
         self._stale = threading.Event()
         self._draining = threading.Event()
-        self._lock = threading.Lock()
-        self._given_up: dict[int, int] = {}
+        self._given_up: queue.SimpleQueue[Mapping[int, int]] = queue.SimpleQueue()
         self._former: MemberId | None = None
         self._next_renewal = float("-inf")
         self._beat = clock()
@@ -107,7 +103,7 @@ class Coordinator:
             *("leading works again",),
             is_fault=True,
         )
-        self._alone = False
+        self.alone = False
         self._failure: Exception | None = None
 
     def start(self) -> None:
@@ -172,11 +168,6 @@ class Coordinator:
         return self._leadership.leading and self._membership.id is not None
 
     @property
-    def alone(self) -> bool:
-        """Whether, while draining, nobody is there who could take the slots, or may."""
-        return self._alone
-
-    @property
     def protocol(self) -> int:
         """The protocol to write by: the one in use, as far as this member knows."""
         return self._protocol.current
@@ -207,8 +198,7 @@ class Coordinator:
 
     def released(self, slots: Mapping[int, int]) -> None:
         """Report slots that were given up, with the epochs at which they were owned."""
-        with self._lock:
-            self._given_up.update(slots)
+        self._given_up.put(dict(slots))
         self._loop.wake()
 
     def drain(self) -> None:
@@ -228,9 +218,6 @@ class Coordinator:
     def restart_delay(self) -> float:
         """For how many seconds this member's slots may wait for it, if it is restarted."""
         return self._shared.current.restart_delay
-
-    def _wake(self, _event: object) -> None:
-        self._loop.wake()
 
     def _on_assignment(self, _event: object) -> None:
         self._stale.set()
@@ -304,19 +291,20 @@ class Coordinator:
         """Follow the assignment and renew the lease, if either is due."""
         if self._stale.is_set():
             self._stale.clear()
-            self._membership.refresh()
+            self._membership.read_assignment()
         self._renew_if_due()
 
     def _drain(self, member: MemberId) -> None:
         """Let the slots move, and find out whether they can."""
         self._membership.drain()
         is_on_hold = self._shared.current.maintenance is Maintenance.HOLD
-        if is_on_hold and not self._alone:
+        if is_on_hold and not self.alone:
             logger.warning(
                 "maintenance is on hold: the slots stay, and wait for number %d to be back",
                 member.number,
             )
-        self._alone = is_on_hold or not self._others()
+        others = self._directory.members().values()
+        self.alone = is_on_hold or all(record.draining for record in others)
 
     def _lead(self, member: MemberId) -> None:
         """Lead, or stand by; what nobody foresaw there must not cost this member its slots.
@@ -336,8 +324,8 @@ class Coordinator:
     def _take_over(self, shared: ClusterSettings) -> None:
         """Go by the cluster-wide settings; other members learn of another lease by a renewal."""
         self._settings = taken_over(self._own, shared)
-        self._rules = self._membership.rules = rules_of(self._settings, shared)
-        self._leadership.obey(self._rules, shared)
+        rules = self._membership.rules = rules_of(self._settings, shared)
+        self._leadership.obey(rules, shared)
         self._next_renewal = float("-inf")
         logger.info(
             "cluster-wide settings: %s; lease %g s, renewal %g s",
@@ -348,17 +336,12 @@ class Coordinator:
         """Join, unless our previous incarnation is still registered; then try again soon."""
         ensure_cluster(self.connection, self._tree, Meta(self._settings.slots))
         self._clear_up()
-        pause = self._pause_for_former_self()
+        pause = self._membership.pause(self._record.name)
         if pause is not None:
             self._next_renewal = self._clock() + pause
             return None
         self._next_renewal = float("-inf")
         return self._membership.join(replace(self._record, draining=self._draining.is_set()))
-
-    def _pause_for_former_self(self) -> float | None:
-        if not self._record.name or self._membership.standing() is not None:
-            return None
-        return self._former_self.pause(self._record.name)
 
     def _clear_up(self) -> None:
         """Delete what the previous incarnation leaves behind if its session still exists."""
@@ -367,15 +350,9 @@ class Coordinator:
             self.connection.delete(self._tree.member(self._former))
             self._former = None
 
-    def _others(self) -> bool:
-        members = read_members(self.connection, self._tree, self._reader)
-        return any(not record.draining for record in members.values())
-
     def _pass_on_releases(self) -> None:
-        with self._lock:
-            given_up, self._given_up = self._given_up, {}
-        if given_up:
-            self._membership.release(given_up)
+        while not self._given_up.empty():
+            self._membership.release(self._given_up.get())
         self._membership.acknowledge()
 
     def _renew_if_due(self) -> None:
@@ -392,19 +369,11 @@ class Coordinator:
         if self._membership.id is not None:
             logger.warning("%s; member %s owns nothing any more", error, self._membership.id)
             self._former = self._membership.id
-        self._membership, self._former_self = self._new_membership(), self._new_former_self()
-        with self._lock:
-            self._given_up = {}
+        self._membership = self._new_membership(self._membership.rules)
+        self._given_up = queue.SimpleQueue()
 
-    def _new_former_self(self) -> FormerSelf:
-        return FormerSelf(self.connection, self._tree, self._clock, self._on_assignment)
-
-    def _new_membership(self) -> Membership:
+    def _new_membership(self, rules: Rules) -> Membership:
         return Membership(
-            self.connection,
-            self._tree,
-            self._rules,
-            self._clock,
-            self._on_assignment,
-            self._table,
+            *(self.connection, self._tree, rules, self._clock),
+            *(self._on_assignment, self._table),
         )

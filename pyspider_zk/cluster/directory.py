@@ -1,27 +1,31 @@
 """Directory of the cluster for processes that own nothing: web UI, commands, processors."""
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from typing import Self
 
 from pyspider_zk.cluster.cluster_settings import ClusterSettings, WeighBy
-from pyspider_zk.cluster.reader import Found, Reader, read_members
+from pyspider_zk.cluster.reader import Reader, read_members
 from pyspider_zk.cluster.records import (
     Assignment,
     Cluster,
     Component,
     ComponentKind,
+    Load,
     Member,
     Meta,
     check_meta,
     decode_scale,
+    no_cluster,
 )
-from pyspider_zk.cluster.rules import candidate_of, leader_of
-from pyspider_zk.cluster.slot_rates import Rates, SlotRates
-from pyspider_zk.cluster.tree import Tree
+from pyspider_zk.cluster.rules import Stamp, observe
+from pyspider_zk.cluster.tree import Tree, candidate_of, leader_of
+from pyspider_zk.cluster.weighing import Rates, SlotRates
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import Mismatch
 from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.zookeeper.connection import Connection
+from pyspider_zk.zookeeper.unreadable import Found
 
 
 class Directory:
@@ -33,8 +37,7 @@ class Directory:
     def __init__(self, settings: Settings, connection: Connection | None = None) -> None:
         self._connection = connection or Connection(settings)
         self._tree = Tree(settings.root)
-        self._unreadable = self._connection.unreadable
-        self._reader = Reader(self._tree, self._unreadable)
+        self._reader = Reader(self._tree, self._connection.unreadable)
         self._born = Meta(settings.slots)
         self._last = Assignment.vacant(settings.slots)
         self._settings = ClusterSettings()
@@ -71,21 +74,13 @@ class Directory:
         Raises:
             Mismatch: no cluster was ever founded at this root, or by another protocol.
         """
-        tree = self._tree
+        tree, reader = self._tree, self._reader
         paths = [tree.meta, tree.assignment, tree.scale, tree.settings, tree.slot_rates]
         meta, table, scale, shared, rates = self._connection.find_all(paths)
-        if meta is None:
-            raise Mismatch(f"there is no cluster at {self._tree.root}: start a scheduler first")
-        born = self._reader.value(self._tree.meta, meta, Meta.decode) or self._born
-        fault = check_meta(born, born.slots, self._tree.root)
-        if fault:
-            raise Mismatch(fault)
-        self._born = born
-        self._reader.value(self._tree.scale, scale, decode_scale)
-        self._settings = (
-            self._reader.value(self._tree.settings, shared, ClusterSettings.decode)
-            or self._settings
-        )
+        born = self._checked_meta(meta)
+        reader.value(tree.scale, scale, decode_scale)
+        settings = reader.value(tree.settings, shared, ClusterSettings.decode)
+        self._settings = settings or self._settings
         members = self.members()
         leases, slot_rates = self._leases(members), self._slot_rates(rates)
         return Cluster(
@@ -93,13 +88,24 @@ class Directory:
             self._assignment(table, born.slots),
             self._leader(),
             members,
-            self._reader.loads(leases),
-            self._components(),
+            reader.values(tree.lease, leases, Load.decode),
+            {kind: self._components(kind) for kind in ComponentKind},
             {member: version for member, (_, version) in leases.items()},
-            self._unreadable.mapping(),
+            self._connection.unreadable.mapping(),
             self._settings,
             slot_rates,
         )
+
+    def _checked_meta(self, found: Found | None) -> Meta:
+        root = self._tree.root
+        if found is None:
+            raise no_cluster(root)
+        born = self._reader.value(self._tree.meta, found, Meta.decode) or self._born
+        fault = check_meta(born, born.slots, root)
+        if fault:
+            raise Mismatch(fault)
+        self._born = born
+        return born
 
     def _slot_rates(self, found: Found | None) -> Rates:
         record = self._reader.value(self._tree.slot_rates, found, SlotRates.decode)
@@ -123,10 +129,7 @@ class Directory:
         leases = self._connection.find_all([self._tree.lease(member) for member in members])
         return {member: lease for member, lease in zip(members, leases, strict=True) if lease}
 
-    def _components(self) -> dict[ComponentKind, dict[str, Component]]:
-        return {kind: self._component(kind) for kind in ComponentKind}
-
-    def _component(self, kind: ComponentKind) -> dict[str, Component]:
+    def _components(self, kind: ComponentKind) -> dict[str, Component]:
         names = self._connection.children(f"{self._tree.components}/{kind}")
         paths = [self._tree.component(kind, name) for name in names]
         found = zip(names, paths, self._connection.find_all(paths), strict=True)
@@ -134,3 +137,24 @@ class Directory:
             name: self._reader.value(path, data, Component.decode) for name, path, data in found
         }
         return {name: record for name, record in records.items() if record is not None}
+
+
+class LeaseWatch:
+    """Watch that records when it first sees each renewal; the leader uses the same rule.
+
+    So an age is how long the present renewal has been known here: it is at least as old. At the
+    first read all are new. Threads: one.
+
+    Args:
+        clock: in seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._stamps: Mapping[MemberId, Stamp] = {}
+
+    def ages(self, cluster: Cluster) -> dict[MemberId, float]:
+        """Return the ages after a read of the cluster, in seconds."""
+        now = self._clock()
+        self._stamps = observe(self._stamps, cluster.renewals, now, {})
+        return {member: now - stamp.first_seen for member, stamp in self._stamps.items()}

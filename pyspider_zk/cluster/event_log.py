@@ -1,13 +1,29 @@
-"""The event log in ZooKeeper: bounded, read by sequence number, watched."""
+"""The event log in ZooKeeper: bounded, read by number, watched; and what the leader records."""
 
-from collections.abc import Collection
+import time
+from collections.abc import Callable, Mapping, Sequence
 
-from pyspider_zk.cluster.events import PREFIX, Event, age_order, event_name, in_order
+from pyspider_zk.cluster.events import (
+    PREFIX,
+    Checkpoint,
+    Event,
+    LeaderObservation,
+    Moves,
+    age_order,
+    event_name,
+    gone,
+    in_order,
+    is_told,
+    new_events,
+    sequence_of,
+)
+from pyspider_zk.cluster.records import LeaseTerms, Member
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.errors import BadMessage
+from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.zookeeper.connection import Connection, Watch
 from pyspider_zk.zookeeper.errors import NoNodeError
-from pyspider_zk.zookeeper.steps import Create, Delete
+from pyspider_zk.zookeeper.steps import Create, Delete, Write
 from pyspider_zk.zookeeper.strays import do_despite_strays
 
 TRIMMED_AT_ONCE = 500
@@ -22,7 +38,7 @@ class EventLog:
     def __init__(self, connection: Connection, tree: Tree) -> None:
         self._connection = connection
         self._path = tree.events
-        self._strays: frozenset[str] = frozenset()
+        self._unreadable = connection.unreadable
 
     def append(self, event: Event) -> int:
         """Write an event; return its sequence number.
@@ -49,13 +65,18 @@ class EventLog:
         if watch is not None:
             self._connection.ensure([self._path])
         names = self._connection.children(self._path, watch)
-        numbers = in_order(names)
-        self._note_strays(names, numbers)
+        numbers = in_order(self._unreadable.parsed(self._path, names, sequence_of))
         if after is None:
             wanted = numbers[max(0, len(numbers) - limit) :]
         else:
             wanted = [each for each in numbers if age_order(each) > age_order(after)][:limit]
-        return self._found(wanted)
+        paths = list(map(self._event, wanted))
+        found = zip(wanted, paths, self._connection.find_all(paths), strict=True)
+        events = (
+            (number, self._unreadable.decoded(path, data, Event.decode))
+            for number, path, data in found
+        )
+        return [(number, event) for number, event in events if event is not None]
 
     def trim(self, keep: int = 1000) -> int:
         """Delete the oldest events beyond a number, some hundreds at once; return how many."""
@@ -67,29 +88,77 @@ class EventLog:
             return 0  # another process trims too
         return len(excess)
 
-    def _found(self, numbers: list[int]) -> list[tuple[int, Event]]:
-        found = self._connection.find_all(list(map(self._event, numbers)))
-        events = zip(numbers, map(self._decoded, numbers, found), strict=True)
-        return [(number, event) for number, event in events if event is not None]
-
-    def _decoded(self, number: int, record: tuple[bytes, int] | None) -> Event | None:
-        path = self._event(number)
-        try:
-            event = None if record is None else Event.decode(record[0])
-        except BadMessage as error:
-            self._connection.unreadable.note(path, error)
-            return None
-        self._connection.unreadable.forget(path)
-        return event
-
-    def _note_strays(self, names: Collection[str], numbers: Collection[int]) -> None:
-        """Record the children that are not events; forget those that are gone."""
-        strays = frozenset(names) - frozenset(map(event_name, numbers))
-        for name in strays:
-            self._connection.unreadable.note(f"{self._path}/{name}", "it is no event's name")
-        gone = self._strays - strays
-        self._connection.unreadable.forget(*(f"{self._path}/{name}" for name in gone))
-        self._strays = strays
-
     def _event(self, sequence: int) -> str:
         return f"{self._path}/{event_name(sequence)}"
+
+
+class EventRecorder:
+    """Recorder of each change of the cluster, once, whoever leads.
+
+    The checkpoint is the data of the events' parent znode, and is written in one transaction with
+    the events. So neither a lost reply nor another leader duplicates an event, and when a leader
+    dies the next one writes the events that it had not written; only its last moves may be missing.
+
+    Threads: one thread calls the methods.
+    """
+
+    def __init__(
+        self, connection: Connection, tree: Tree, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._connection = connection
+        self._tree = tree
+        self._events = EventLog(connection, tree)
+        self._clock = clock
+        self._checkpoint: tuple[Checkpoint, int] | None = None
+        self._moves: list[Moves] = []
+
+    def note(self, moves: Moves) -> None:
+        """Remember moves until their events are written."""
+        self._moves.append(moves)
+
+    def forget(self) -> None:
+        """Forget the checkpoint: another leader may write events from now on."""
+        self._checkpoint = None
+        self._moves = []
+
+    def record(self, leader: MemberId, members: Mapping[MemberId, Member]) -> bool:
+        """Write the next events of what has changed; return whether those were all.
+
+        Raises:
+            BadVersionError: another leader has written events meanwhile.
+        """
+        checkpoint, version = self._checkpoint or self._read()
+        leases = self._leases(gone(checkpoint, members))
+        observation = LeaderObservation(leader, members, leases, self._moves)
+        after, events = new_events(checkpoint, observation, self._clock())
+        if events:
+            self._checkpoint = None  # until there is a reply
+            told = Write(self._tree.events, after.encode(), version)
+            self._connection.multi(told, *map(self._events.step, events))
+            self._checkpoint = (after, version + 1)
+        if not is_told(after, members):
+            return False
+        self._moves = []
+        return True
+
+    def _leases(self, members: Sequence[str]) -> dict[str, LeaseTerms]:
+        """Return the leases of these members; they are swept only after the event of their end."""
+        found = self._connection.find_all(list(map(self._tree.lease, members)))
+        leases = zip(members, found, strict=True)
+        return {member: _terms(lease[0]) for member, lease in leases if lease}
+
+    def _read(self) -> tuple[Checkpoint, int]:
+        self._connection.ensure([self._tree.events])
+        data, version = self._connection.get(self._tree.events)
+        try:
+            self._checkpoint = (Checkpoint.decode(data), version)
+        except BadMessage:
+            self._checkpoint = (Checkpoint(), version)  # no event was written yet
+        return self._checkpoint
+
+
+def _terms(data: bytes) -> LeaseTerms:
+    try:
+        return LeaseTerms.decode(data)
+    except BadMessage:
+        return LeaseTerms()

@@ -86,11 +86,7 @@ class Event:
 
     @classmethod
     def decode(cls, data: bytes) -> Self:
-        """Read the bytes of the znode.
-
-        Raises:
-            BadMessage: they are not an event.
-        """
+        """Read the bytes of the znode; ``BadMessage`` if they are not an event."""
         return decode(cls, data, MOST)
 
 
@@ -168,11 +164,7 @@ class Checkpoint:
 
     @classmethod
     def decode(cls, data: bytes) -> Self:
-        """Read the bytes of the znode.
-
-        Raises:
-            BadMessage: they are not a checkpoint.
-        """
+        """Read the bytes of the znode; ``BadMessage`` if they are not a checkpoint."""
         checkpoint = decode(cls, data)
         if len(checkpoint.members) > MOST_MEMBERS or not 0 <= checkpoint.epoch <= MOST_EPOCH:
             raise BadMessage(f"no checkpoint has {len(checkpoint.members)} members or that epoch")

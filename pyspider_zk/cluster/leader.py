@@ -7,14 +7,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from pyspider_zk.cluster.cluster_settings import ClusterSettings, in_force, without_rebalance
-from pyspider_zk.cluster.event_log import EventLog
-from pyspider_zk.cluster.event_recorder import EventRecorder
-from pyspider_zk.cluster.events import Event, EventKind, Moves, moves_between
+from pyspider_zk.cluster.cluster_settings import ClusterSettings, in_force
+from pyspider_zk.cluster.event_log import EventLog, EventRecorder
+from pyspider_zk.cluster.events import Event, EventKind, moves_between
 from pyspider_zk.cluster.placement import Rated
-from pyspider_zk.cluster.reader import Found, Reader, Table
-from pyspider_zk.cluster.records import Assignment, Member
-from pyspider_zk.cluster.repair import repaired
+from pyspider_zk.cluster.reader import Reader, Table
+from pyspider_zk.cluster.records import Assignment, Member, decode_acks
 from pyspider_zk.cluster.rules import (
     Decision,
     Hold,
@@ -22,14 +20,13 @@ from pyspider_zk.cluster.rules import (
     Rules,
     Snapshot,
     Stamp,
-    candidate_of,
     decide,
     is_settled,
     later,
     leftovers,
-    line_of,
     next_death,
     observe,
+    repaired,
     standing_of,
 )
 from pyspider_zk.cluster.transactions import (
@@ -38,7 +35,7 @@ from pyspider_zk.cluster.transactions import (
     rebalanced_steps,
     sweep_moves,
 )
-from pyspider_zk.cluster.tree import Tree
+from pyspider_zk.cluster.tree import Tree, candidate_of, line_of
 from pyspider_zk.cluster.weighing import Weighing
 from pyspider_zk.errors import Refused
 from pyspider_zk.groups.ids import MemberId
@@ -46,6 +43,7 @@ from pyspider_zk.zookeeper.connection import Ask, Connection, Watch
 from pyspider_zk.zookeeper.errors import NotEmptyError
 from pyspider_zk.zookeeper.steps import Step
 from pyspider_zk.zookeeper.strays import delete_below, deleted_by
+from pyspider_zk.zookeeper.unreadable import Found
 
 logger = logging.getLogger(__name__)
 
@@ -175,7 +173,7 @@ class Leadership:
         if now >= until or before != projects:
             return False
         if others:
-            now = self._stamp([*others, member], hold)
+            now, _ = self._stamp([*others, member], hold)
         return all(
             standing_of(self._stamps.get(other), now, self._rules) is Liveness.ALIVE
             for other in others
@@ -220,7 +218,10 @@ class Leadership:
         if decision is not None:
             self._write(decision, version)
             moves = moves_between(snapshot.assignment, decision.assignment)
-            _log(moves)
+            for (old, new), count in moves.counts.items():  # not a line per slot
+                logger.info(
+                    *("epoch %d: %d slots granted from %s to %s", moves.epoch, count, old, new)
+                )
             self._recorder.note(moves)
             self._renew()
         if not self._recorder.record(member, snapshot.members):
@@ -248,9 +249,10 @@ class Leadership:
         text = "maintenance goes on: the slots were rebalanced"
         event = Event(EventKind.REBALANCE, text, time.time(), str(member))
         self._connection.ensure([self._tree.events])
-        steps = rebalanced_steps(self._tree, self._candidacy, self._settings, found[1])
+        after = replace(self._settings, rebalance=False)
+        steps = rebalanced_steps(self._tree, self._candidacy, after, found[1])
         self._connection.multi(*steps, self._events.step(event))
-        self._settings = without_rebalance(self._settings)
+        self._settings = after
 
     def _repair(self, version: int, now: float) -> None:
         """Write the assignment over one that cannot be read, as soon as that is safe."""
@@ -281,7 +283,7 @@ class Leadership:
         """
         watched = before[-WATCHED:]
         near = len(before) <= WATCHED
-        now = self._stamp(leases if near else list(map(candidate_of, watched)), hold)
+        now, _ = self._stamp(leases if near else list(map(candidate_of, watched)), hold)
         for name in watched:
             self._depose_if_dead(name, now)
 
@@ -297,8 +299,7 @@ class Leadership:
     def _say_whether_leading(self, leading: bool) -> None:
         if leading != self.leading:
             logger.info("%s", "this member leads now" if leading else "this member leads no more")
-            self._recorder.forget()
-            self._weighing.forget()
+            self.start_anew()
         self.leading = leading
 
     def _line(self, member: MemberId, names: list[str], may_stand: bool) -> list[str]:
@@ -337,32 +338,32 @@ class Leadership:
         asked = sorted({slot.owner for slot in table.slots if slot.next and slot.owner})
         asks: list[Ask] = [(tree.member(member), self._on_change) for member in members]
         asks += [(tree.ack(member), self._on_change) for member in asked]
-        extra: list[Found | None] = []
-        now = self._stamp(names.leases, hold, asks, extra)
-        records = self._reader.records(dict(zip(members, extra, strict=False)))
-        acks = self._reader.acks(dict(zip(asked, extra[len(members) :], strict=True)))
-        registered = _registered(members, records)
+        now, found = self._stamp(names.leases, hold, asks)
+        records = dict(zip(members, found, strict=False))
+        acks = dict(zip(asked, found[len(members) :], strict=True))
+        known = self._reader.values(tree.member, records, Member.decode)
         return Snapshot(
-            *(table, registered, self._stamps, acks, projects, now),
+            table,
+            # One whose record was overwritten by anybody is a member all the same.
+            {member: known.get(member, UNKNOWN) for member in members},
+            self._stamps,
+            self._reader.values(tree.ack, acks, decode_acks),
+            projects,
+            now,
             left=self._left,
             settings=in_force(self._settings),
         )
 
     def _stamp(
-        self,
-        members: Sequence[MemberId],
-        hold: Hold,
-        asks: Sequence[Ask] = (),
-        extra: list[Found | None] | None = None,
-    ) -> float:
+        self, members: Sequence[MemberId], hold: Hold, asks: Sequence[Ask] = ()
+    ) -> tuple[float, list[Found | None]]:
         """Stamp these leases; return the time at which their versions were seen.
 
         The clock is read after the leases: read before, a version could seem older than its
         renewal is.
 
         Args:
-            asks: what else to read, in the same round trip.
-            extra: gets the results of that.
+            asks: what else to read, in the same round trip, and to return.
         """
         leases: list[Ask] = [(self._tree.lease(member), None) for member in members]
         data = self._connection.look([*leases, *asks]).data
@@ -374,9 +375,7 @@ class Leadership:
         self._left = frozenset(member for member, each in terms.items() if each.left)
         self._stamps = observe(self._counted(now, hold), versions, now, lengths)
         self._looked = now
-        if extra is not None:
-            extra.extend(data[len(members) :])
-        return now
+        return now, data[len(members) :]
 
     def _counted(self, now: float, hold: Hold) -> Mapping[MemberId, Stamp]:
         """Return the stamps without the time in which no renewal could have been seen.
@@ -432,16 +431,3 @@ def _is_in_place(snapshot: Snapshot) -> bool:
     """Return whether no slot moves, or waits until its owner's lease has ended."""
     rows = snapshot.assignment.slots
     return all(row.next is None and row.owner in snapshot.members for row in rows)
-
-
-def _registered(
-    members: Iterable[MemberId], records: Mapping[MemberId, Member]
-) -> dict[MemberId, Member]:
-    """Return all members whose node exists; its content may have been overwritten by anybody."""
-    return {member: records.get(member, UNKNOWN) for member in members}
-
-
-def _log(moves: Moves) -> None:
-    """Log one line per pair of owners, not one per slot."""
-    for (old, new), count in moves.counts.items():
-        logger.info("epoch %d: %d slots granted from %s to %s", moves.epoch, count, old, new)

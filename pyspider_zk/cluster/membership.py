@@ -6,8 +6,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from pyspider_zk.cluster.reader import Table
-from pyspider_zk.cluster.records import Assignment, Load, Member
-from pyspider_zk.cluster.rules import NOTHING, Hold, Rules, View, still_released, view_of
+from pyspider_zk.cluster.records import Assignment, LeaseTerms, Load, Member
+from pyspider_zk.cluster.rules import (
+    NOTHING,
+    Hold,
+    Rules,
+    Stamp,
+    View,
+    is_suspect,
+    observe,
+    still_released,
+    view_of,
+)
 from pyspider_zk.cluster.transactions import (
     acknowledge_steps,
     drain_steps,
@@ -16,26 +26,32 @@ from pyspider_zk.cluster.transactions import (
     renew_steps,
 )
 from pyspider_zk.cluster.tree import Tree
-from pyspider_zk.errors import OverQuota, SessionLost
+from pyspider_zk.errors import BadMessage, OverQuota, SessionLost
 from pyspider_zk.groups.id_allocator import IdAllocator
 from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.zookeeper.connection import Connection, Watch
 from pyspider_zk.zookeeper.errors import BadVersionError, NoNodeError
-from pyspider_zk.zookeeper.steps import Step
+from pyspider_zk.zookeeper.steps import Check, Delete, Step
 from pyspider_zk.zookeeper.strays import do_despite_strays
+from pyspider_zk.zookeeper.unreadable import Found
 
 logger = logging.getLogger(__name__)
+
+AFTER = 0.001  # seconds after the moment at which a lease becomes suspect
 
 
 class Membership:
     """One incarnation of a member: from joining until leaving or the loss of its session.
 
-    Threads: one thread calls the methods; ``view`` may be read from any.
+    Threads: one thread calls the methods; ``view`` may be read from any. Methods that write raise
+    ``SessionLost`` once the session ended or a znode of the member is gone: another incarnation
+    must join then.
 
     Attributes:
         view: what it owns, as far as it knows.
         hold: the period in which its lease holds.
         rules: that it goes by from the next renewal on.
+        former_self: the registration that its name may have already.
     """
 
     def __init__(
@@ -50,6 +66,7 @@ class Membership:
         self._connection = connection
         self._tree = tree
         self._id_allocator = IdAllocator(connection, tree.ids, tree.members)
+        self.former_self = FormerSelf(connection, tree, self._id_allocator, clock, on_assignment)
         self.rules = rules
         self._clock = clock
         self._on_assignment = on_assignment
@@ -75,23 +92,21 @@ class Membership:
         """The epoch of the assignment as last read; None before that."""
         return None if self._assignment is None else self._assignment[0].epoch
 
-    def standing(self) -> MemberId | None:
-        """Return the registration of an earlier attempt to join whose reply was lost."""
-        return self._id_allocator.standing(self._incarnation)
+    def pause(self, name: str) -> float | None:
+        """Return the seconds until joining is worth a try, because of a former self; None: now."""
+        if not name or self._id_allocator.standing(self._incarnation) is not None:
+            return None
+        return self.former_self.pause(name)
 
     def join(self, record: Member) -> MemberId:
-        """Take a number and register; nothing is owned until it is granted.
-
-        Raises:
-            SessionLost: the session ended meanwhile; another incarnation must join.
-        """
+        """Take a number and register; nothing is owned until it is granted."""
         self._session = self._connection.session
-        member = self.standing() or self._take_number(record)
+        member = self._id_allocator.standing(self._incarnation) or self._take_number(record)
         if self.lost:  # the node may exist in the next session, where it would be stale
             self._connection.delete(self._tree.member(member))
             raise SessionLost("the ZooKeeper session ended while joining")
         self._record, self.id = record, member
-        self._read_assignment()
+        self.read_assignment()
         logger.info("joined as member %s at %s", member, record.address)
         return member
 
@@ -99,19 +114,16 @@ class Membership:
         """Renew the lease by a quorum write that proves the view of the assignment current.
 
         The lease counts from before the request was sent, because the reply may take long. One that
-        gets shorter does so before it is sent: others go by the new length from then on.
+        gets shorter does so before it is sent: others go by the new length from then on. After
+        ``Unavailable`` the lease simply runs on to its end.
 
         If the assignment is unreadable nothing is renewed, and the lease runs on to its end: the
         unreadable one may have replaced a table that we have not seen. Returns whether it was
         renewed. If a quota does not allow the load, the one before is written again.
-
-        Raises:
-            SessionLost: the member's node is gone; another incarnation must join.
-            Unavailable: no answer; the lease simply runs on to its end.
         """
         member = self._me()
         load = replace(load, lease=self.rules.lease)
-        while (known := self._assignment or self._read_assignment()) is not None:
+        while (known := self._assignment or self.read_assignment()) is not None:
             before = self._clock()
             self._hold_until(min(self.hold.until, before + self.rules.open_for))
             steps = renew_steps(self._tree, member, known[1], load, self._released)
@@ -119,7 +131,7 @@ class Membership:
                 self._do(steps)
             except BadVersionError:
                 self._connection.sync(self._tree.assignment)
-                newer = self._read_assignment()
+                newer = self.read_assignment()
                 if newer is None:
                     return False
                 if newer[1] == known[1]:
@@ -138,32 +150,20 @@ class Membership:
             return True
         return False
 
-    def refresh(self) -> None:
-        """Read the assignment again, after a watch said that it changed."""
-        self._read_assignment()
-
     def release(self, slots: Mapping[int, int]) -> None:
         """Remember slots as given up, by epoch, once all work for them has ended."""
         self._released.update(slots)
         self._show()
 
     def acknowledge(self) -> None:
-        """Write the releases for the leader, unless they are written already.
-
-        Raises:
-            SessionLost: the member's node for it is gone; another incarnation must join.
-        """
+        """Write the releases for the leader, unless they are written already."""
         if self._released != self._acknowledged:
             released = dict(self._released)
             self._do(acknowledge_steps(self._tree, self._me(), released))
             self._acknowledged = released
 
     def drain(self) -> None:
-        """Request that all slots are moved away.
-
-        Raises:
-            SessionLost: the member's node is gone; another incarnation must join.
-        """
+        """Request that all slots are moved away."""
         if self._record is not None and not self._record.draining:
             self._do(drain_steps(self._tree, self._me(), self._record))
             self._record = replace(self._record, draining=True)
@@ -182,12 +182,24 @@ class Membership:
         self.id = None
         logger.info("member %s left", member)
 
+    def read_assignment(self) -> tuple[Assignment, int] | None:
+        """Return the current assignment, None if it cannot be read.
+
+        Then the last readable one applies as long as our lease holds.
+        """
+        data, version = self._connection.get(self._tree.assignment, self._on_assignment)
+        table = self._table.take(data, version)
+        if table is None:
+            return None
+        self._assignment = (table, version)
+        self._show()
+        return self._assignment
+
     def _do(self, steps: Sequence[Step]) -> None:
         """Do these steps on znodes of this member, all or none.
 
-        Raises:
-            SessionLost: one is gone. Nobody else deletes them while their member is alive, so
-                its number may be another's.
+        Nobody else deletes them while their member is alive, so its number may be another's if one
+        is gone.
         """
         try:
             do_despite_strays(self._connection, *steps)
@@ -212,21 +224,73 @@ class Membership:
 
         return self._id_allocator.take(record.name, self._incarnation, steps)
 
-    def _read_assignment(self) -> tuple[Assignment, int] | None:
-        """Return the current assignment, None if it cannot be read.
-
-        Then the last readable one applies as long as our lease holds.
-        """
-        data, version = self._connection.get(self._tree.assignment, self._on_assignment)
-        table = self._table.take(data, version)
-        if table is None:
-            return None
-        self._assignment = (table, version)
-        self._show()
-        return self._assignment
-
     def _show(self) -> None:
         if self._assignment is not None and self.id is not None:
             table = self._assignment[0]
             self._released = still_released(table, self.id, self._released)
             self.view = view_of(table, self.id, self._released, self.view.lease_until)
+
+
+class FormerSelf:
+    """What a process that was killed left registered, and with it the number of its name.
+
+    Whoever starts under the name again takes the number back as soon as the former lease falls
+    silent. It waits no longer than a session: one whose lease is renewed is somebody else.
+
+    Threads: one thread calls the methods; they block for some seconds at most.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        tree: Tree,
+        id_allocator: IdAllocator,
+        clock: Callable[[], float],
+        on_change: Watch,
+    ) -> None:
+        self._connection = connection
+        self._tree = tree
+        self._id_allocator = id_allocator
+        self._clock = clock
+        self._on_change = on_change
+        self._patience_ends: float | None = None
+        self._stamps: Mapping[MemberId, Stamp] = {}
+
+    def pause(self, name: str) -> float | None:
+        """Return the seconds until the next look is worth it, None once the number is free.
+
+        Deletes the registration of one that is suspect. The watch tells if it ends before.
+        """
+        bearer = self._id_allocator.bearer(name, self._on_change)
+        if bearer is None:
+            return None
+        now = self._look(bearer)
+        if self._patience_ends is None:
+            self._patience_ends = now + self._connection.times.end
+        stamp = self._stamps.get(bearer)
+        if stamp is None or is_suspect(stamp, now):
+            self._remove(bearer, stamp)
+            return None
+        left = min(self._patience_ends, stamp.first_seen + stamp.lease / 2 + AFTER) - now
+        return left if now < self._patience_ends else None
+
+    def _look(self, bearer: MemberId) -> float:
+        """Stamp the lease; return when, which is after it was read: it must not seem older."""
+        found = self._connection.find(self._tree.lease(bearer))
+        now = self._clock()
+        version = {bearer: found[1]} if found else {}
+        self._stamps = observe(self._stamps, version, now, _length(bearer, found))
+        return now
+
+    def _remove(self, bearer: MemberId, stamp: Stamp | None) -> None:
+        """Delete the registration, unless its lease was renewed meanwhile."""
+        judged = [Check(self._tree.lease(bearer), stamp.version)] if stamp else []
+        self._connection.multi(*judged, Delete(self._tree.member(bearer)))
+        logger.info("member %s does not renew its lease: its number is taken back", bearer)
+
+
+def _length(bearer: MemberId, found: Found | None) -> Mapping[MemberId, float]:
+    try:
+        return {bearer: LeaseTerms.decode(found[0]).lease} if found else {}
+    except BadMessage:
+        return {}  # so it counts as the longest possible

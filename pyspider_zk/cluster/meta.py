@@ -1,16 +1,45 @@
-"""Meta record: the values that a cluster is created with."""
+"""The meta record: founding a cluster, raising its protocol, and closing it.
+
+Functions block for some seconds at most, unless they say so, and raise ``Unavailable``.
+"""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
-from pyspider_zk.cluster.protocols import LOWEST, SPOKEN, highest_common
-from pyspider_zk.cluster.records import Assignment, Meta, check_meta
+from pyspider_zk.cluster.event_log import EventLog
+from pyspider_zk.cluster.events import Event, EventKind
+from pyspider_zk.cluster.protocols import (
+    CLOSED,
+    FIRST,
+    HIGHEST,
+    LOWEST,
+    SPOKEN,
+    Protocols,
+    highest_common,
+    holding_back,
+)
+from pyspider_zk.cluster.records import (
+    Assignment,
+    Component,
+    ComponentKind,
+    Load,
+    Member,
+    Meta,
+    check_meta,
+    no_cluster,
+)
+from pyspider_zk.cluster.rules import Rules
 from pyspider_zk.cluster.tree import Tree
-from pyspider_zk.cluster.upgrade import Upgrade
-from pyspider_zk.errors import BadMessage, Mismatch
+from pyspider_zk.errors import BadMessage, Conflict, Mismatch
+from pyspider_zk.limits import LONGEST_LEASE
 from pyspider_zk.zookeeper.connection import Connection
-from pyspider_zk.zookeeper.errors import BadVersionError
+from pyspider_zk.zookeeper.errors import BadVersionError, NodeExistsError
+from pyspider_zk.zookeeper.steps import Write
+from pyspider_zk.zookeeper.unreadable import Found
+
+Wait = Callable[[float], object]
 
 
 def ensure_cluster(
@@ -35,8 +64,8 @@ def ensure_cluster(
         _repair_meta(connection, tree, mine)
 
 
-def ensure_meta(connection: Connection, tree: Tree, mine: Meta) -> Meta:
-    """Create the cluster, or check that it was created with the same values.
+def ensure_meta(connection: Connection, tree: Tree, mine: Meta) -> None:
+    """Create the meta record, or check that the cluster was created with the same values.
 
     Unreadable values are skipped: a running process knows its own.
 
@@ -47,15 +76,10 @@ def ensure_meta(connection: Connection, tree: Tree, mine: Meta) -> Meta:
     if found is None:
         connection.ensure([tree.meta], mine.encode())
         found = connection.get(tree.meta)
-    try:
-        fault = check_meta(Meta.decode(found[0]), mine.slots, tree.root)
-    except BadMessage as error:
-        connection.unreadable.note(tree.meta, error)
-        return mine
-    connection.unreadable.forget(tree.meta)
+    meta = connection.unreadable.decoded(tree.meta, found, Meta.decode)
+    fault = check_meta(meta, mine.slots, tree.root) if meta else None
     if fault:
         raise Mismatch(fault)
-    return mine
 
 
 def _repair_meta(connection: Connection, tree: Tree, mine: Meta) -> None:
@@ -78,9 +102,201 @@ def _repair_meta(connection: Connection, tree: Tree, mine: Meta) -> None:
     fault = check_meta(replace(mine, slots=born), mine.slots, tree.root)
     if fault:
         raise Mismatch(fault)
-    spoken = {**Upgrade(connection, tree).spoken(), "": SPOKEN}
+    spoken = {**_spoken(connection, tree), "": SPOKEN}
     lost = Meta(mine.slots, highest_common(LOWEST, spoken))
     try:
         connection.set(tree.meta, lost.encode(), meta[1])
     except BadVersionError:
         return  # another process did
+
+
+Decode = Callable[[bytes], Member | Component]
+
+
+def _registered(connection: Connection, tree: Tree) -> dict[str, tuple[str, Decode]]:
+    """Return path and form of the record of each process that is registered, by what it is."""
+    found: dict[str, tuple[str, Decode]] = {
+        f"member {name}": (tree.member(name), Member.decode)
+        for name in connection.children(tree.members)
+    }
+    for kind in ComponentKind:
+        for name in connection.children(f"{tree.components}/{kind}"):
+            found[f"{kind} {name}"] = (tree.component(kind, name), Component.decode)
+    return found
+
+
+def _spoken(connection: Connection, tree: Tree) -> dict[str, Protocols]:
+    """Return what those speak who run; a record that cannot be read speaks the first."""
+    spoken: dict[str, Protocols] = {}
+    for who, (path, decode) in _registered(connection, tree).items():
+        record = connection.unreadable.decoded(path, connection.find(path), decode)
+        spoken[who] = record.protocols if record else (FIRST, FIRST)
+    return spoken
+
+
+class Raised(NamedTuple):
+    """The protocol before and after; the same if all who run already go by the highest."""
+
+    before: int
+    after: int
+
+
+class Upgrade:
+    """Raises the protocol in use; with its event, or not at all. Threads: one."""
+
+    def __init__(self, connection: Connection, tree: Tree) -> None:
+        self._connection = connection
+        self._tree = tree
+
+    def raise_protocol(self, who: str) -> Raised:
+        """Raise the protocol to the highest that this version and all who run speak.
+
+        A process that is away meanwhile and does not speak it is refused when it comes back.
+
+        Args:
+            who: the user who asked for it.
+
+        Raises:
+            Conflict: somebody who runs holds it back, the cluster is closed, its meta record is
+                damaged, or somebody else wrote it meanwhile.
+            Mismatch: there is no cluster.
+        """
+        meta, version = self._meta()
+        spoken = {**_spoken(self._connection, self._tree), "this command": (FIRST, HIGHEST)}
+        after = highest_common(meta.protocol, spoken)
+        if after == meta.protocol:
+            _check_nobody_holds_back(meta.protocol, spoken)
+        else:
+            self._write(meta, after, version, who)
+        return Raised(meta.protocol, after)
+
+    def _meta(self) -> tuple[Meta, int]:
+        found = self._connection.find(self._tree.meta)
+        if found is None:
+            raise no_cluster(self._tree.root)
+        try:
+            meta = Meta.decode(found[0])
+        except BadMessage as error:
+            raise Conflict(f"{error}: restart a scheduler, which writes it anew") from error
+        if meta.protocol == CLOSED:
+            raise Conflict(f"the cluster at {self._tree.root} is closed: complete what closed it")
+        return meta, found[1]
+
+    def _write(self, meta: Meta, after: int, version: int, who: str) -> None:
+        text = f"the protocol was raised from {meta.protocol} to {after}"
+        event = EventLog(self._connection, self._tree).step(
+            Event(EventKind.UPGRADE, text, time.time(), who)
+        )
+        self._connection.ensure([self._tree.events])
+        write = Write(self._tree.meta, Meta(meta.slots, after).encode(), version)
+        try:
+            self._connection.multi(write, event)
+        except BadVersionError:
+            raise Conflict("somebody else changed the meta record: try again") from None
+
+
+def _check_nobody_holds_back(in_use: int, spoken: Mapping[str, Protocols]) -> None:
+    """Check that nobody who runs speaks a higher protocol that others do not.
+
+    Raises:
+        Conflict: naming those who do not.
+    """
+    highest = max(its[1] for its in spoken.values())
+    if highest <= in_use:
+        return
+    old = holding_back(highest, spoken)
+    raise Conflict(
+        f"the cluster goes by protocol {in_use}, and {highest} is spoken by some only;"
+        f" {len(old)} do not speak it, such as {old[0]}: replace them by the newer version"
+    )
+
+
+def close_cluster(connection: Connection, tree: Tree, wait: Wait = time.sleep) -> int:
+    """Keep everybody from joining, once nobody is there; return the version of the meta record.
+
+    A process that is suspended may still act while its lease lasts, so leases are waited for, as
+    a leader waits for them. Blocks for so long. A cluster that is closed already stays so, so what
+    was interrupted can be done again.
+
+    Raises:
+        Conflict: processes run, or somebody else writes.
+    """
+    connection.sync(tree.root)
+    _check_nobody(connection, tree)
+    version = _write_closed(connection, tree)
+    connection.sync(tree.root)
+    _check_nobody(connection, tree)  # somebody may have passed the meta record before
+    _await_leases(connection, tree, wait)
+    return version
+
+
+def slots_of(connection: Connection, tree: Tree) -> int | None:
+    """Return how many slots a cluster has, also while it is closed; None if nobody can tell."""
+    meta = _readable(connection.find(tree.meta))
+    return meta.slots if meta else None
+
+
+def _readable(found: Found | None) -> Meta | None:
+    try:
+        return Meta.decode(found[0]) if found else None
+    except BadMessage:
+        return None
+
+
+def _write_closed(connection: Connection, tree: Tree) -> int:
+    found = connection.find(tree.meta)
+    meta = _readable(found) or Meta(1, FIRST)
+    reopens = meta.reopens if meta.protocol == CLOSED else meta.protocol
+    closed = Meta(meta.slots, CLOSED, reopens).encode()
+    try:
+        if found is None:
+            connection.create(tree.meta, closed)
+            return 0
+        return connection.set(tree.meta, closed, found[1])
+    except (BadVersionError, NodeExistsError):
+        raise Conflict(f"somebody else changes the cluster at {tree.root}: try again") from None
+
+
+def _check_nobody(connection: Connection, tree: Tree) -> None:
+    """Check that no process of the cluster is registered.
+
+    Raises:
+        Conflict: naming one of those that are.
+    """
+    running = list(_registered(connection, tree))
+    if running:
+        raise Conflict(
+            f"{len(running)} processes run at {tree.root}, such as {running[0]}: stop all of them."
+            " One that was killed is gone when its session ends, after some seconds"
+        )
+
+
+def _await_leases(connection: Connection, tree: Tree, wait: Wait) -> None:
+    """Wait until no lease can be held by anybody.
+
+    Raises:
+        Conflict: one of them was renewed meanwhile.
+    """
+    before = _leases(connection, tree)
+    if not before:
+        return
+    wait(max(Rules(lease=_length(data)).expiry for data, _ in before.values()))
+    after = _leases(connection, tree)
+    if {path: version for path, (_, version) in after.items()} != {
+        path: version for path, (_, version) in before.items()
+    }:
+        raise Conflict(f"members renew their leases at {tree.root}: stop all of them")
+
+
+def _leases(connection: Connection, tree: Tree) -> dict[str, Found]:
+    paths = [f"{tree.leases}/{name}" for name in connection.children(tree.leases)]
+    found = zip(paths, connection.find_all(paths), strict=True)
+    return {path: lease for path, lease in found if lease is not None}
+
+
+def _length(data: bytes) -> float:
+    """Return how long a lease lasts; where that cannot be read, the longest that is allowed."""
+    try:
+        return min(Load.decode(data).lease, LONGEST_LEASE) or LONGEST_LEASE
+    except BadMessage:
+        return LONGEST_LEASE

@@ -1,22 +1,28 @@
-"""Orders of an operator to the whole cluster."""
+"""Orders of an operator: the cluster-wide settings, and how many schedulers `up` should run."""
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from pyspider_zk.cluster.cluster_settings import (
     ClusterSettings,
     Maintenance,
-    with_evicted,
     with_maintenance,
-    with_pin,
     with_rebalance,
     with_values,
-    without_evicted,
-    without_pin,
-    without_rebalance,
 )
-from pyspider_zk.cluster.events import EventKind
-from pyspider_zk.cluster.settings_store import SettingsStore
+from pyspider_zk.cluster.event_log import EventLog
+from pyspider_zk.cluster.events import Event, EventKind
+from pyspider_zk.cluster.records import decode_scale, no_cluster
+from pyspider_zk.cluster.tree import Tree
+from pyspider_zk.config import Settings
+from pyspider_zk.errors import BadMessage, Conflict
+from pyspider_zk.zookeeper.connection import Connection
+from pyspider_zk.zookeeper.errors import BadVersionError, NoNodeError
+from pyspider_zk.zookeeper.steps import Write
+
+Edit = Callable[[ClusterSettings], ClusterSettings]
 
 _MAINTENANCE = {
     Maintenance.OFF: "maintenance is over",
@@ -25,11 +31,84 @@ _MAINTENANCE = {
 }
 
 
+class SettingsStore:
+    """Reads and changes the cluster-wide settings; each change comes with its event, or not at all.
+
+    Threads: any; calls block for some seconds at most and raise ``Unavailable``. All raise
+    ``Mismatch`` if there is no cluster.
+    """
+
+    def __init__(self, connection: Connection, tree: Tree) -> None:
+        self._connection = connection
+        self._tree = tree
+        self._path = tree.settings
+        self._events = EventLog(connection, tree)
+
+    def read(self) -> ClusterSettings:
+        """Return the settings as they stand.
+
+        Raises:
+            Conflict: they are damaged.
+        """
+        self._check_cluster()
+        found = self._connection.find(self._path)
+        return self._decoded(found[0]) if found else ClusterSettings()
+
+    def change(self, edit: Edit, kind: EventKind, text: str, who: str) -> ClusterSettings:
+        """Change the settings; return them. An edit that changes nothing writes nothing.
+
+        Args:
+            edit: returns the new settings; called again if somebody else wrote meanwhile.
+            kind: of the event.
+            text: of the event, one sentence.
+            who: the user who asked for it.
+
+        Raises:
+            Conflict: they are damaged.
+        """
+        while True:
+            self._ensure()
+            data, version = self._connection.get(self._path)
+            after = edit(before := self._decoded(data))
+            if after == before:
+                return after
+            event = Event(kind, text, time.time(), who)
+            write = Write(self._path, after.encode(), version)
+            try:
+                self._connection.multi(write, self._events.step(event))
+            except (BadVersionError, NoNodeError):
+                continue
+            return after
+
+    def reset(self, who: str) -> ClusterSettings:
+        """Write the defaults over whatever is there."""
+        self._ensure()
+        event = Event(EventKind.SETTINGS, "the cluster-wide settings were reset", time.time(), who)
+        write = Write(self._path, ClusterSettings().encode())
+        self._connection.multi(write, self._events.step(event))
+        return ClusterSettings()
+
+    def _check_cluster(self) -> None:
+        if self._connection.find(self._tree.meta) is None:
+            raise no_cluster(self._tree.root)
+
+    def _ensure(self) -> None:
+        self._check_cluster()
+        self._connection.ensure([self._path], ClusterSettings().encode())
+        self._connection.ensure([self._tree.events])
+
+    def _decoded(self, data: bytes) -> ClusterSettings:
+        try:
+            return ClusterSettings.decode(data)
+        except BadMessage as error:
+            remedy = "the schedulers go by the last good ones; `pyspider-zk settings reset`"
+            raise Conflict(f"{self._path} is damaged: {error}; {remedy} makes it anew") from error
+
+
 class Orders:
     """What one user tells the cluster. Each order returns the settings that stand from then on.
 
-    Threads: any; calls block for some seconds at most. All raise ``Unavailable`` if ZooKeeper does
-    not answer, ``Mismatch`` if there is no cluster, ``Conflict`` if its settings are damaged.
+    Threads and errors: as those of ``SettingsStore.change``.
     """
 
     def __init__(self, store: SettingsStore, who: str) -> None:
@@ -42,63 +121,99 @@ class Orders:
         Raises:
             BadRequest: a name or a value that cannot be.
         """
-        told = ", ".join(
+        text = ", ".join(
             f"{name} unset" if value is None else f"{name} set to {value}"
             for name, value in values.items()
         )
-        return self._store.change(
-            lambda found: with_values(found, values), EventKind.SETTINGS, told, self._who
-        )
+        return self._order(EventKind.SETTINGS, text, lambda now: with_values(now, values))
 
     def maintain(self, mode: Maintenance) -> ClusterSettings:
         """Let the assignment stand still, or go on."""
-        return self._store.change(
-            lambda found: with_maintenance(found, mode),
-            *(EventKind.MAINTENANCE, _MAINTENANCE[mode], self._who),
+        return self._order(
+            EventKind.MAINTENANCE, _MAINTENANCE[mode], lambda now: with_maintenance(now, mode)
         )
 
     def rebalance(self) -> ClusterSettings:
         """Let the leader even the slots out once although maintenance is on."""
-        return self._store.change(
+        return self._order(
+            EventKind.REBALANCE,
+            "maintenance is suspended while slots move",
             with_rebalance,
-            *(EventKind.REBALANCE, "maintenance is suspended while slots move", self._who),
         )
 
     def end_rebalance(self) -> ClusterSettings:
         """Let maintenance go on though slots may still be uneven."""
-        return self._store.change(
-            without_rebalance,
-            *(EventKind.REBALANCE, "maintenance goes on: rebalancing was ended", self._who),
+        return self._order(
+            EventKind.REBALANCE,
+            "maintenance goes on: rebalancing was ended",
+            lambda now: replace(now, rebalance=False),
         )
 
     def evict(self, number: int) -> ClusterSettings:
         """Move all slots of a member away, and give it none until it is admitted again."""
-        return self._store.change(
-            lambda found: with_evicted(found, number),
-            *(EventKind.EVICT, f"member {number} was evicted: it gets no slots", self._who),
+        return self._order(
+            EventKind.EVICT,
+            f"member {number} was evicted: it gets no slots",
+            lambda now: replace(now, evicted=tuple(sorted({*now.evicted, number}))),
         )
 
     def admit(self, number: int) -> ClusterSettings:
         """Let a member get slots again."""
-        return self._store.change(
-            lambda found: without_evicted(found, number),
-            *(EventKind.EVICT, f"member {number} may get slots again", self._who),
+        return self._order(
+            EventKind.EVICT,
+            f"member {number} may get slots again",
+            lambda now: replace(now, evicted=tuple(each for each in now.evicted if each != number)),
         )
 
     def pin(self, slot: int, number: int) -> ClusterSettings:
         """Keep a slot at a member whenever that is there."""
-        return self._store.change(
-            lambda found: with_pin(found, slot, number),
-            *(EventKind.PIN, f"slot {slot} was pinned to member {number}", self._who),
+        return self._order(
+            EventKind.PIN,
+            f"slot {slot} was pinned to member {number}",
+            lambda now: replace(now, pins={**now.pins, slot: number}),
         )
 
     def unpin(self, slot: int) -> ClusterSettings:
         """Let a slot be at any member."""
-        return self._store.change(
-            lambda found: without_pin(found, slot),
-            *(EventKind.PIN, f"slot {slot} is pinned no more", self._who),
+        return self._order(
+            EventKind.PIN,
+            f"slot {slot} is pinned no more",
+            lambda now: replace(now, pins={at: to for at, to in now.pins.items() if at != slot}),
         )
 
     def reset(self) -> ClusterSettings:
         """Write the defaults over whatever is there, also what is damaged."""
         return self._store.reset(self._who)
+
+    def _order(self, kind: EventKind, text: str, edit: Edit) -> ClusterSettings:
+        return self._store.change(edit, kind, text, self._who)
+
+
+class ScaleNode:
+    """The znode through which ``pyspider-zk scale`` controls a running ``up``.
+
+    Threads: any; calls block for some seconds at most and raise ``Unavailable``.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._connection = Connection(settings)
+        self._path = Tree(settings.root).scale
+
+    def start(self) -> None:
+        """Connect."""
+        self._connection.start()
+
+    def stop(self) -> None:
+        """Disconnect."""
+        self._connection.stop()
+
+    def get(self) -> int | None:
+        """Return the requested number, None without a readable request."""
+        found = self._connection.find(self._path)
+        return self._connection.unreadable.decoded(self._path, found, decode_scale)
+
+    def set(self, schedulers: int) -> None:
+        """Request a number of schedulers."""
+        data = str(schedulers).encode()
+        self._connection.ensure([self._path], data)
+        self._connection.set(self._path, data)

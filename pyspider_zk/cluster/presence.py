@@ -6,8 +6,7 @@ from time import monotonic
 from typing import Self
 
 from pyspider_zk.cluster.meta import ensure_meta
-from pyspider_zk.cluster.protocol_watch import ProtocolWatch
-from pyspider_zk.cluster.reader import Reader
+from pyspider_zk.cluster.reader import ProtocolWatch, Reader
 from pyspider_zk.cluster.records import Component, ComponentKind, Meta
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.config import Settings
@@ -27,30 +26,28 @@ class Presence:
     registers again in the next session, unless it does not speak the cluster's protocol any more.
 
     Threads: a daemon thread of its own maintains the node.
+
+    Attributes:
+        connection: its connection, for other readers in this process.
     """
 
     def __init__(self, settings: Settings, kind: ComponentKind, record: Component) -> None:
-        self._connection = Connection(settings)
+        self.connection = Connection(settings)
         self._tree = Tree(settings.root)
         self._meta = Meta(settings.slots)
         parent = f"{self._tree.components}/{kind}"
         self._record = record
-        self._node = Ephemeral(self._connection, parent, record.encode())
+        self._node = Ephemeral(self.connection, parent, record.encode())
         self._tells_until: float | None = None
         self._interval = settings.renewal
         self._loop = Loop("presence", self._turn)
-        reader = Reader(self._tree, self._connection.unreadable)
-        self._protocol = ProtocolWatch(self._connection, self._tree, reader, self._loop.wake)
+        reader = Reader(self._tree, self.connection.unreadable)
+        self._protocol = ProtocolWatch(self.connection, self._tree, reader, self._loop.wake)
 
     @property
     def protocol(self) -> int:
         """The protocol to write by: the one in use, as far as this process knows."""
         return self._protocol.current
-
-    @property
-    def connection(self) -> Connection:
-        """The connection, for other readers in this process."""
-        return self._connection
 
     def tell_lost(self, what: str, seconds: float) -> None:
         """Let everybody know for so many seconds what the process before this one was lost to."""
@@ -65,24 +62,24 @@ class Presence:
             Unavailable: no ZooKeeper at the addresses.
             Mismatch: the cluster has other values.
         """
-        self._connection.start()
+        self.connection.start()
         try:
-            ensure_meta(self._connection, self._tree, self._meta)
+            ensure_meta(self.connection, self._tree, self._meta)
             self._node.stand()
         except BaseException:
-            self._connection.stop()
+            self.connection.stop()
             raise
-        self._connection.on_change(self._loop.wake)
+        self.connection.on_change(self._loop.wake)
         self._loop.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._loop.stop()
-        self._connection.stop()
+        self.connection.stop()
 
     def _turn(self) -> float | None:
         try:
-            self._connection.require()
+            self.connection.require()
             self._protocol.refresh()
             self._node.stand()
         except Mismatch as error:

@@ -1,23 +1,24 @@
-"""Reader of znodes that anybody may have written: what cannot be read is skipped."""
+"""Readers of znodes that anybody may have written: what cannot be read is passed over."""
 
+import logging
+import threading
 from collections.abc import Callable, Iterable, Mapping
-from typing import TypeVar
+from typing import Generic
 
-from pyspider_zk.cluster.records import Assignment, LeaseTerms, Load, Member, decode_acks
-from pyspider_zk.cluster.rules import candidate_of
-from pyspider_zk.cluster.tree import Tree
-from pyspider_zk.errors import BadMessage
+from pyspider_zk.cluster.cluster_settings import ClusterSettings
+from pyspider_zk.cluster.protocols import CLOSED, LOWEST, SPOKEN, refusal
+from pyspider_zk.cluster.records import Assignment, LeaseTerms, Load, Member, Meta
+from pyspider_zk.cluster.tree import Tree, candidate_of
+from pyspider_zk.errors import BadMessage, Mismatch, Refused
 from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.zookeeper.connection import Connection, Watch
-from pyspider_zk.zookeeper.unreadable import Unreadable
+from pyspider_zk.zookeeper.unreadable import Found, Unreadable, Value
 
-Value = TypeVar("Value")
-Found = tuple[bytes, int]
-"""A znode's data and version."""
+logger = logging.getLogger(__name__)
 
 
 class Reader:
-    """Parser of the state in ZooKeeper; records the paths that it skips.
+    """Parser of the state in ZooKeeper; the paths that it skips are noted as unreadable.
 
     Threads: any; nothing blocks.
     """
@@ -25,73 +26,51 @@ class Reader:
     def __init__(self, tree: Tree, unreadable: Unreadable) -> None:
         self._tree = tree
         self._unreadable = unreadable
-        self._stray: dict[str, set[str]] = {}
 
     def value(
         self, path: str, found: Found | None, decode: Callable[[bytes], Value]
     ) -> Value | None:
         """Return a znode's value, None if it is missing or unreadable."""
-        try:
-            value = None if found is None else decode(found[0])
-        except BadMessage as error:
-            self._unreadable.note(path, error)
-            return None
-        self._unreadable.forget(path)
-        return value
+        return self._unreadable.decoded(path, found, decode)
 
-    def members(self, parent: str, names: Iterable[str]) -> list[MemberId]:
-        """Return the members that znodes are named after; other names are skipped."""
-        return list(self._parsed(parent, names, MemberId.parse).values())
-
-    def candidates(self, names: Iterable[str]) -> list[str]:
-        """Return the valid election nodes; other names are skipped."""
-        return list(self._parsed(self._tree.election, names, candidate_of))
-
-    def loads(self, found: Mapping[MemberId, Found | None]) -> dict[MemberId, Load]:
-        """Return the loads in the readable leases."""
-        loads = {
-            member: self.value(self._tree.lease(member), lease, Load.decode)
-            for member, lease in found.items()
-        }
-        return {member: load for member, load in loads.items() if load is not None}
+    def values(
+        self,
+        path_of: Callable[[MemberId], str],
+        found: Mapping[MemberId, Found | None],
+        decode: Callable[[bytes], Value],
+    ) -> dict[MemberId, Value]:
+        """Return the values of the members' znodes that are there and readable."""
+        values = {each: self.value(path_of(each), data, decode) for each, data in found.items()}
+        return {member: value for member, value in values.items() if value is not None}
 
     def terms(self, found: Mapping[MemberId, Found | None]) -> dict[MemberId, LeaseTerms]:
         """Return the terms of the readable leases."""
-        terms = {
-            member: self.value(self._tree.lease(member), lease, _terms)
-            for member, lease in found.items()
-        }
-        return {member: each for member, each in terms.items() if each is not None}
+        return self.values(self._tree.lease, found, _terms)
 
-    def records(self, found: Mapping[MemberId, Found | None]) -> dict[MemberId, Member]:
-        """Return the readable member records."""
-        records = {
-            member: self.value(self._tree.member(member), data, Member.decode)
-            for member, data in found.items()
-        }
-        return {member: record for member, record in records.items() if record is not None}
+    def members(self, parent: str, names: Iterable[str]) -> list[MemberId]:
+        """Return the members that znodes are named after; other names are skipped."""
+        return list(self._unreadable.parsed(parent, names, MemberId.parse).values())
 
-    def acks(self, found: Mapping[MemberId, Found | None]) -> dict[MemberId, dict[int, int]]:
-        """Return the readable releases."""
-        acks = {
-            member: self.value(self._tree.ack(member), data, decode_acks)
-            for member, data in found.items()
-        }
-        return {member: slots for member, slots in acks.items() if slots is not None}
+    def candidates(self, names: Iterable[str]) -> list[str]:
+        """Return the valid election nodes; other names are skipped."""
+        return list(self._unreadable.parsed(self._tree.election, names, candidate_of))
 
-    def _parsed(
-        self, parent: str, names: Iterable[str], parse: Callable[[str], Value]
-    ) -> dict[str, Value]:
-        parsed, stray = {}, set()
-        for name in names:
-            try:
-                parsed[name] = parse(name)
-            except BadMessage as error:
-                stray.add(f"{parent}/{name}")
-                self._unreadable.note(f"{parent}/{name}", error)
-        self._unreadable.forget(*(self._stray.get(parent, set()) - stray))
-        self._stray[parent] = stray
-        return parsed
+
+def _terms(data: bytes) -> LeaseTerms:
+    """Return the terms of a lease; if its load is junk, what it says of itself is none the better.
+
+    Raises:
+        BadMessage: one of both cannot be read.
+    """
+    Load.decode(data)
+    return LeaseTerms.decode(data)
+
+
+def read_members(connection: Connection, tree: Tree, reader: Reader) -> dict[MemberId, Member]:
+    """Return the members whose ephemeral node exists and can be read."""
+    members = reader.members(tree.members, connection.children(tree.members))
+    found = connection.find_all([tree.member(member) for member in members])
+    return reader.values(tree.member, dict(zip(members, found, strict=True)), Member.decode)
 
 
 class Table:
@@ -131,20 +110,93 @@ class Table:
         self.known, self.is_readable = (table, version), True
 
 
-def read_members(
-    connection: Connection, tree: Tree, reader: Reader, watch: Watch | None = None
-) -> dict[MemberId, Member]:
-    """Return the members whose ephemeral node exists and can be read."""
-    members = reader.members(tree.members, connection.children(tree.members, watch))
-    found = connection.find_all([tree.member(member) for member in members])
-    return reader.records(dict(zip(members, found, strict=True)))
+class ZnodeWatch(Generic[Value]):
+    """What this process knows of a znode, which it reads again only if that may have changed.
 
+    Threads: one thread calls ``refresh``; ``current`` may be read from any.
 
-def _terms(data: bytes) -> LeaseTerms:
-    """Return the terms of a lease; if its load is junk, what it says of itself is none the better.
-
-    Raises:
-        BadMessage: one of both cannot be read.
+    Attributes:
+        current: what to go by.
     """
-    Load.decode(data)
-    return LeaseTerms.decode(data)
+
+    def __init__(
+        self, connection: Connection, tree: Tree, reader: Reader, wake: Watch, current: Value
+    ) -> None:
+        self._connection = connection
+        self._tree = tree
+        self._reader = reader
+        self._wake = wake
+        self._stale = threading.Event()
+        self._stale.set()
+        self.current = current
+
+    def refresh(self) -> bool:
+        """Read it if it may have changed; return whether it has.
+
+        Raises:
+            Unavailable: ZooKeeper does not answer; call again.
+        """
+        if not self._stale.is_set():
+            return False
+        self._stale.clear()  # before reading, so that no later change is lost
+        before = self.current
+        try:
+            self.current = self._read()
+        except BaseException:
+            self._stale.set()
+            raise
+        return self.current != before
+
+    def _read(self) -> Value:
+        raise NotImplementedError
+
+    def _on_change(self, event: object) -> None:
+        self._stale.set()
+        self._wake(event)
+
+
+class SettingsWatch(ZnodeWatch[ClusterSettings]):
+    """The last cluster-wide settings that could be read; the defaults before the first.
+
+    Damaged ones are passed over with a warning, and the znode is made anew if it is gone: nobody
+    who can only break it changes how the cluster runs.
+    """
+
+    def __init__(self, connection: Connection, tree: Tree, reader: Reader, wake: Watch) -> None:
+        super().__init__(connection, tree, reader, wake, ClusterSettings())
+
+    def _read(self) -> ClusterSettings:
+        path = self._tree.settings
+        found = self._connection.find(path, self._on_change)
+        if found is None:  # and nobody would tell when it comes
+            self._connection.ensure([path], self.current.encode())
+            found = self._connection.get(path, self._on_change)
+        return self._reader.value(path, found, ClusterSettings.decode) or self.current
+
+
+class ProtocolWatch(ZnodeWatch[int]):
+    """The protocol in use, as last read; the lowest that this version speaks before that.
+
+    What differs between two protocols is written in the form of this one, and read in the forms of
+    all that this version speaks: others learn of a raise sooner or later. What is missing or
+    unreadable changes nothing. ``refresh`` raises ``Mismatch`` if this version does not speak it,
+    so that this process must end.
+    """
+
+    def __init__(self, connection: Connection, tree: Tree, reader: Reader, wake: Watch) -> None:
+        super().__init__(connection, tree, reader, wake, LOWEST)
+
+    def _read(self) -> int:
+        path = self._tree.meta
+        try:
+            found = self._connection.find(path, self._on_change)
+        except Refused as error:
+            logger.warning("the protocol cannot be read, %d goes on: %s", self.current, error)
+            return self.current
+        meta = self._reader.value(path, found, Meta.decode)
+        if meta is None or meta.protocol == CLOSED:
+            return self.current
+        fault = refusal(meta.protocol, self._tree.root, SPOKEN)
+        if fault:
+            raise Mismatch(fault)
+        return meta.protocol

@@ -1,13 +1,13 @@
-"""Records in ZooKeeper, as immutable values, parsed once at the edge."""
+"""Records in ZooKeeper, as immutable values, parsed once at the edge. Pure."""
 
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any, NamedTuple, Self
 
 from pyspider_zk.cluster.cluster_settings import ClusterSettings
-from pyspider_zk.cluster.phases import Phase
 from pyspider_zk.cluster.protocols import (
     CLOSED,
     FIRST,
@@ -18,7 +18,7 @@ from pyspider_zk.cluster.protocols import (
     holding_back,
     refusal,
 )
-from pyspider_zk.errors import BadMessage, NotFound
+from pyspider_zk.errors import BadMessage, Mismatch, NotFound
 from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.limits import MOST_SLOTS
 from pyspider_zk.projects.slots import slot_of
@@ -53,11 +53,7 @@ class Meta(Record):
 
     @classmethod
     def decode(cls, data: bytes) -> Self:
-        """Read the bytes of the znode.
-
-        Raises:
-            BadMessage: they are no such record, or no cluster has that many slots.
-        """
+        """Read the bytes of the znode; ``BadMessage`` also if no cluster has that many slots."""
         found = codec.decode(cls, data)
         if not 1 <= found.slots <= MOST_SLOTS:
             raise BadMessage(f"no cluster has {found.slots} slots")
@@ -142,6 +138,40 @@ class LeaseTerms(Record):
 
     lease: float = 0.0
     left: bool = False
+
+
+class Phase(StrEnum):
+    """Phase of a slot between two owners."""
+
+    VACANT = "vacant"
+    OWNED = "owned"
+    RELEASING = "releasing"
+
+
+class Trigger(StrEnum):
+    """The leader's conclusion about a slot; the values are the labels of the drawing."""
+
+    PLACED = "a member is there: grant"
+    ASKED = "another should have it: ask to release"
+    ACKNOWLEDGED = "the owner has released it: grant"
+    DIED = "the owner's lease is too old: grant"
+    LEFT = "the owner's lease is gone: grant"
+
+
+TRANSITIONS: Mapping[tuple[Phase, Trigger], Phase] = MappingProxyType(
+    {
+        (Phase.VACANT, Trigger.PLACED): Phase.OWNED,
+        (Phase.OWNED, Trigger.ASKED): Phase.RELEASING,
+        (Phase.OWNED, Trigger.DIED): Phase.OWNED,
+        (Phase.OWNED, Trigger.LEFT): Phase.OWNED,
+        (Phase.RELEASING, Trigger.ASKED): Phase.RELEASING,
+        (Phase.RELEASING, Trigger.ACKNOWLEDGED): Phase.OWNED,
+        (Phase.RELEASING, Trigger.DIED): Phase.OWNED,
+        (Phase.RELEASING, Trigger.LEFT): Phase.OWNED,
+    }
+)
+"""Phase and trigger to the next phase: complete, and the leader follows it; the drawing in
+``docs/internals`` is made of it. Every way into OWNED is a grant, with the next epoch."""
 
 
 class Slot(NamedTuple):
@@ -392,6 +422,11 @@ class Cluster:
             "unreadable": dict(sorted(self.unreadable.items())),
             "settings": asdict(self.settings),
         }
+
+
+def no_cluster(root: str) -> Mismatch:
+    """Return what it means that there is no meta record."""
+    return Mismatch(f"there is no cluster at {root}: start a scheduler first")
 
 
 def check_meta(found: Meta, slots: int, root: str) -> str | None:

@@ -16,15 +16,11 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from pyspider_zk.cluster.cluster_settings import ClusterSettings, Maintenance
-from pyspider_zk.cluster.phases import TRANSITIONS, Phase, Trigger
 from pyspider_zk.cluster.placement import UNRATED, Rated, place
-from pyspider_zk.cluster.records import Assignment, Member, Slot
+from pyspider_zk.cluster.records import TRANSITIONS, Assignment, Member, Phase, Slot, Trigger
 from pyspider_zk.config import Settings
-from pyspider_zk.errors import BadMessage
 from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.limits import LONGEST_LEASE
-
-MOST_DIGITS = 10  # of the number that ZooKeeper appends to a name
 
 
 @dataclass(frozen=True)
@@ -359,35 +355,40 @@ def _next_row(slot: Slot, freed: Trigger | None, target: MemberId) -> Slot:
     return slot._replace(next=target)
 
 
-def line_of(candidates: Iterable[str]) -> list[str]:
-    """Return the election nodes in the queue: the one with the lowest sequence number leads.
+def repaired(
+    known: tuple[Assignment, int] | None,
+    slots: int,
+    version: int,
+    stamps: Iterable[Stamp],
+    now: float,
+    rules: Rules,
+    first: int = 0,
+) -> Assignment | None:
+    """Return the table to replace an unreadable one, None as long as no table is safe.
 
-    Raises:
-        BadMessage: one is no election node.
+    If the last readable table is known to be the last that was written, it continues: all
+    open fences are in it. If it is not known, somebody may hold slots by a table that
+    nobody remembers. But no lease can be renewed against a table that its member cannot read. So
+    all leases come to their end, and then nobody holds anything. One of version 0 was never
+    renewed: its fence was never open.
+
+    An epoch grows by one at most with each write of the table, so none was ever higher than where
+    they began and the table's version together, or than what is known.
+
+    Args:
+        known: the last table that could be read and the version up to which it is known to hold.
+        version: of the table that cannot be read.
+        stamps: of all leases, taken after that version was read.
+        first: no epoch of the cluster began above it.
     """
-    return sorted(candidates, key=_place_of)
-
-
-def leader_of(candidates: Iterable[str]) -> str | None:
-    """Return the election node that leads, if there is one."""
-    return next(iter(line_of(candidates)), None)
-
-
-def candidate_of(name: str) -> MemberId:
-    """Return the member that an election node belongs to.
-
-    Raises:
-        BadMessage: it is not an election node.
-    """
-    _place_of(name)
-    return MemberId.parse(name.rpartition("-")[0])
-
-
-def _place_of(name: str) -> int:
-    digits = name.rpartition("-")[2]
-    if not (digits.isascii() and digits.isdigit() and len(digits) <= MOST_DIGITS):
-        raise BadMessage(f"{name[:100]!r} is no candidacy")
-    return int(digits)
+    if known is not None and known[1] == version:
+        return Assignment(known[0].epoch + 1, known[0].slots)
+    may_hold = (stamp for stamp in stamps if stamp.version > 0)
+    if any(standing_of(stamp, now, rules) is Liveness.ALIVE for stamp in may_hold):
+        return None
+    epochs = [known[0].epoch, *(slot.epoch for slot in known[0].slots)] if known else []
+    epoch = max([first + version, *epochs]) + 1
+    return Assignment(epoch, (Slot(epoch=epoch),) * slots)
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,9 @@ Each checks the state that it was decided on, so a decision on an outdated state
 from collections.abc import Mapping
 from dataclasses import replace
 
-from pyspider_zk.cluster.cluster_settings import ClusterSettings, without_rebalance
+from pyspider_zk.cluster.cluster_settings import ClusterSettings
 from pyspider_zk.cluster.records import LeaseTerms, Load, Member, encode_acks
 from pyspider_zk.cluster.rules import Decision, Stamp
-from pyspider_zk.cluster.slot_rates import SlotRates
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.zookeeper.steps import Check, Create, Delete, Step, Write
@@ -90,20 +89,15 @@ def assign_steps(tree: Tree, candidacy: str, decision: Decision, version: int) -
     ]
 
 
-def weigh_steps(tree: Tree, candidacy: str, rates: SlotRates) -> list[Step]:
-    """Write the rates by which slots are weighed, if their writer still leads."""
-    return [Check(tree.candidacy(candidacy)), Write(tree.slot_rates, rates.encode())]
-
-
 def rebalanced_steps(
-    tree: Tree, candidacy: str, settings: ClusterSettings, version: int
+    tree: Tree, candidacy: str, after: ClusterSettings, version: int
 ) -> list[Step]:
     """Take back what the leader has done, if it still leads and the settings are as it read them.
 
     Args:
+        after: the settings without that.
         version: of the settings that it read.
     """
-    after = without_rebalance(settings)
     return [Check(tree.candidacy(candidacy)), Write(tree.settings, after.encode(), version)]
 
 

@@ -1,21 +1,97 @@
-"""Weighing: the leader's looks at the reported rates, and the znode that keeps what it goes by."""
+"""Weighing: the tasks per second by which the leader weighs slots, and how they follow reports.
+
+Members measure, and report the rates of their busiest slots with each renewal. The leader looks at
+the reports every some minutes, and writes what it goes by from then on into a znode. The next
+leader reads that and continues, so a change of leader moves nothing.
+
+A rate follows a report only if that is far enough from it: normal variation changes no weight. A
+slot that was moved keeps its rate until its new owner has measured it for the whole time between
+two looks, and so does one whose owner's report is missing or cannot be read.
+"""
 
 import logging
 from collections.abc import Mapping
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from typing import NamedTuple, Self
 
 from pyspider_zk.cluster.cluster_settings import ClusterSettings, WeighBy
 from pyspider_zk.cluster.placement import UNRATED, Rated
-from pyspider_zk.cluster.reader import Found, Reader
-from pyspider_zk.cluster.records import Assignment
-from pyspider_zk.cluster.slot_rates import Rates, SlotRates, followed, moved_since
-from pyspider_zk.cluster.transactions import weigh_steps
+from pyspider_zk.cluster.reader import Reader
+from pyspider_zk.cluster.records import Assignment, Load, Slot
 from pyspider_zk.cluster.tree import Tree
-from pyspider_zk.errors import Refused, Unavailable
+from pyspider_zk.errors import BadMessage, Refused, Unavailable
 from pyspider_zk.groups.ids import MemberId
+from pyspider_zk.limits import MOST_SLOTS
+from pyspider_zk.zookeeper import codec
+from pyspider_zk.zookeeper.codec import Record
 from pyspider_zk.zookeeper.connection import Connection
+from pyspider_zk.zookeeper.steps import Check, Write
+from pyspider_zk.zookeeper.unreadable import Found
 
 logger = logging.getLogger(__name__)
+
+STEP = 2
+"""Tasks per second by which a rate must be wrong at least before it follows."""
+
+SHARE = 0.25
+"""And that share of the greater of both."""
+
+MOST_RATE = 10**6
+"""Tasks per second of a slot; whoever reports more is taken to mean this."""
+
+Rates = Mapping[int, int]
+"""Tasks per second, by slot; slots that are not in it have none worth mentioning."""
+
+
+@dataclass(frozen=True)
+class SlotRates(Record):
+    """The znode with the rates that the leader goes by."""
+
+    rates: Rates = field(default_factory=dict)
+
+    @classmethod
+    def decode(cls, data: bytes) -> Self:
+        """Read the bytes of the znode; ``BadMessage`` also if a rate cannot be."""
+        found = codec.decode(cls, data)
+        for slot, rate in found.rates.items():
+            if not (0 <= slot < MOST_SLOTS and 0 <= rate <= MOST_RATE):
+                raise BadMessage(f"slot {slot} cannot do {rate} tasks per second")
+        return found
+
+
+def moved_since(before: Assignment, now: Assignment) -> set[int]:
+    """Return the slots that move or were granted since an assignment."""
+    rows = enumerate(zip(before.slots, now.slots, strict=True))
+    return {slot for slot, (then, row) in rows if row.next or row.epoch != then.epoch}
+
+
+def followed(
+    former: Rates, before: Assignment, now: Assignment, loads: Mapping[MemberId, Load]
+) -> dict[int, int]:
+    """Return the rates to go by after a look at the reports.
+
+    Args:
+        former: those gone by until now.
+        before: the assignment at the look before.
+        now: the assignment.
+        loads: the reports that can be read.
+    """
+    unknown = moved_since(before, now)
+    found = {
+        slot: former.get(slot, 0) if slot in unknown else _followed(slot, former, row, loads)
+        for slot, row in enumerate(now.slots)
+    }
+    return {slot: rate for slot, rate in found.items() if rate}
+
+
+def _followed(slot: int, former: Rates, row: Slot, loads: Mapping[MemberId, Load]) -> int:
+    known = former.get(slot, 0)
+    load = loads.get(row.owner) if row.owner else None
+    if load is None or load.slot_rates is None:
+        return known
+    found = min(max(load.slot_rates.get(slot, 0), 0), MOST_RATE)
+    is_near = abs(known - found) <= STEP + SHARE * max(known, found)
+    return known if is_near else found
 
 
 class _Look(NamedTuple):
@@ -36,9 +112,8 @@ class Weighing:
     """Keeper of the rates by which the leader weighs slots.
 
     It costs one read when a member begins to lead, and one write at each look, which also mends
-    what anybody wrote there.
-
-    That this znode cannot be used keeps no leader from its duty: it goes by what it knows.
+    what anybody wrote there. That this znode cannot be used keeps no leader from its duty: it goes
+    by what it knows.
 
     Threads: one thread calls the methods, which block and raise as a connection does.
 
@@ -105,16 +180,18 @@ class Weighing:
         now: float,
     ) -> _Look:
         former, then = (before.rates, before.assignment) if before else ({}, assignment)
-        rates = followed(former, then, assignment, self._reader.loads(leases))
+        loads = self._reader.values(self._tree.lease, leases, Load.decode)
+        rates = followed(former, then, assignment, loads)
         try:
-            self._write(candidacy, SlotRates(rates))
+            self._write(candidacy, SlotRates(rates).encode())
         except Unavailable as error:  # a quota, for instance
             logger.warning("the next leader will not know what slots are weighed by: %s", error)
         return _Look(now, rates, assignment, _owners(assignment))
 
-    def _write(self, candidacy: str, record: SlotRates) -> None:
-        self._connection.ensure([self._tree.slot_rates], record.encode())
-        self._connection.multi(*weigh_steps(self._tree, candidacy, record))
+    def _write(self, candidacy: str, record: bytes) -> None:
+        path = self._tree.slot_rates
+        self._connection.ensure([path], record)
+        self._connection.multi(Check(self._tree.candidacy(candidacy)), Write(path, record))
 
 
 def _owners(assignment: Assignment) -> frozenset[MemberId]:

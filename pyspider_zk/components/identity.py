@@ -11,7 +11,7 @@ from pyspider_zk.cluster.records import Component, ComponentKind, Member
 from pyspider_zk.config import Settings
 from pyspider_zk.listening import is_loopback
 from pyspider_zk.rpc.tls import TLS
-from pyspider_zk.zookeeper.connection import local_address
+from pyspider_zk.zookeeper.wire import local_address
 
 
 def member_record(settings: Settings, port: int, bound: str) -> Member:

@@ -2,8 +2,9 @@
 
 import uuid
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
+from urllib.parse import quote
 
 from pyspider_zk.errors import (
     BadMessage,
@@ -15,12 +16,100 @@ from pyspider_zk.errors import (
 )
 from pyspider_zk.groups.id_allocator import IdAllocator
 from pyspider_zk.groups.ids import MemberId
-from pyspider_zk.groups.records import HOLDER, PARTS, Holder, Home, Participant, check_name
+from pyspider_zk.zookeeper.codec import Record
 from pyspider_zk.zookeeper.connection import Connection, Watch
 from pyspider_zk.zookeeper.ephemeral import Tenure, begin
 from pyspider_zk.zookeeper.errors import NodeExistsError, NoNodeError, NotEmptyError
 from pyspider_zk.zookeeper.steps import Create, Delete, Step, Write
 from pyspider_zk.zookeeper.waiting import Waiter
+
+HOLDER = "holder"
+PARTS = ("members", "ids", "joined", "barriers", "locks")
+
+
+@dataclass(frozen=True)
+class Holder(Record):
+    """Holder of a group's name.
+
+    Attributes:
+        run: the value that all participants of one run share; another run is refused.
+        home: the znode, below the group's, that contains everything of this run.
+    """
+
+    run: str
+    home: str
+
+
+@dataclass(frozen=True)
+class Participant(Record):
+    """A process that joined a group.
+
+    Attributes:
+        number: from zero; the same when a name returns.
+        since: seconds since the epoch.
+    """
+
+    number: int
+    name: str
+    host: str
+    pid: int
+    since: float
+
+    def __str__(self) -> str:
+        who = f"number {self.number} ({self.name})" if self.name else f"number {self.number}"
+        return f"{who} on {self.host}, pid {self.pid}"
+
+
+@dataclass(frozen=True)
+class Home:
+    """The znodes of one run of a group, below its home."""
+
+    path: str
+
+    @property
+    def members(self) -> str:
+        """Parent of the ephemeral nodes; while it exists the run holds the name."""
+        return f"{self.path}/members"
+
+    def member(self, member: object) -> str:
+        """One participant's ephemeral node."""
+        return f"{self.members}/{member}"
+
+    @property
+    def ids(self) -> str:
+        """Parent of the numbers."""
+        return f"{self.path}/ids"
+
+    @property
+    def joined(self) -> str:
+        """Parent of all that ever joined."""
+        return f"{self.path}/joined"
+
+    def joiner(self, name: str, number: int = 0) -> str:
+        """Who joined last under this name, or under this number without a name."""
+        return f"{self.joined}/" + (f"name-{quote(name, safe='')}" if name else f"number-{number}")
+
+    def barrier(self, name: str) -> str:
+        """One barrier."""
+        return f"{self.path}/barriers/{check_name(name, 'barrier')}"
+
+    def lock(self, name: str) -> str:
+        """One lock."""
+        return f"{self.path}/locks/{check_name(name, 'lock')}"
+
+
+def check_name(name: str, what: str) -> str:
+    """Return the name if it is valid for a znode.
+
+    Raises:
+        ConfigError: naming the fault.
+    """
+    if not name or not name.isprintable() or "/" in name or name in (".", ".."):
+        raise ConfigError(
+            [f"{what}: {name!r} cannot be its name; use printable characters and no slash"]
+        )
+    return name
+
 
 LOOKS = 2  # at the same holder of a name that has no participants
 SHOWN = 5  # participants that a message names
@@ -117,16 +206,9 @@ class Group:
     def _participants(self, path: str, watch: Watch | None) -> list[Participant]:
         paths = [f"{path}/{name}" for name in self._connection.children(path, watch)]
         found = zip(paths, self._connection.find_all(paths), strict=True)
-        read = [self._read(place, record[0]) for place, record in found if record]
+        decoded = self._connection.unreadable.decoded
+        read = (decoded(place, record, Participant.decode) for place, record in found)
         return sorted(filter(None, read), key=lambda one: (one.number, one.since))
-
-    def _read(self, path: str, data: bytes) -> Participant | None:
-        """Return the record of a participant, None if it is no such record."""
-        try:
-            return Participant.decode(data)
-        except BadMessage as fault:
-            self._connection.unreadable.note(path, fault)
-            return None
 
     def _try_to_join(self, participant: Participant, refusals: list[NameTaken]) -> bool:
         try:
@@ -239,7 +321,7 @@ class Group:
         found = self._connection.find(path)
         if found is None:
             return None
-        last = self._read(path, found[0])
+        last = self._connection.unreadable.decoded(path, found, Participant.decode)
         if last is not None:
             self._refuse_a_second(last)
         return found[1]

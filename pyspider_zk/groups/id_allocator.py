@@ -33,12 +33,13 @@ class IdAllocator:
     def running(self, watch: Watch | None = None) -> list[MemberId]:
         """Return those that run."""
         names = self._connection.children(self._members, watch)
-        return sorted(filter(None, map(self._read_member, names)))
+        parsed = self._connection.unreadable.parsed(self._members, names, MemberId.parse)
+        return sorted(parsed.values())
 
     def holders(self) -> dict[int, str]:
         """Return the name that each number was last given to, empty for none."""
-        read = map(self._read_number, self._connection.children(self._ids))
-        numbers = sorted(number for number in read if number is not None)
+        names = self._connection.children(self._ids)
+        numbers = sorted(self._connection.unreadable.parsed(self._ids, names, _number).values())
         found = self._connection.find_all([self._id(number) for number in numbers])
         return {
             number: self._read_name(number, data[0])
@@ -94,23 +95,6 @@ class IdAllocator:
         running = {member.number for member in self.running(watch)}
         return holder is not None and holder[0] == name.encode() and number in running
 
-    def _read_member(self, name: str) -> MemberId | None:
-        """Return the holder that a znode is named after, None if it is not a valid name."""
-        try:
-            member = MemberId.parse(name)
-        except (ValueError, BadMessage):
-            member = None
-        if member is None or str(member) != name or member.number < 0 or not member.incarnation:
-            self._connection.unreadable.note(f"{self._members}/{name}", "its name is no member's")
-            return None
-        return member
-
-    def _read_number(self, name: str) -> int | None:
-        if NUMBER.fullmatch(name):
-            return int(name)
-        self._connection.unreadable.note(f"{self._ids}/{name}", "its name is no number")
-        return None
-
     def _read_name(self, number: int, data: bytes) -> str:
         try:
             return data.decode()
@@ -135,3 +119,9 @@ class IdAllocator:
 
     def _id(self, number: int) -> str:
         return f"{self._ids}/{number}"
+
+
+def _number(name: str) -> int:
+    if not NUMBER.fullmatch(name):
+        raise BadMessage(f"{name[:100]!r} is no number")
+    return int(name)

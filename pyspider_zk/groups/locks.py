@@ -1,27 +1,103 @@
 """Fair locks in ZooKeeper, exclusive and shared, whose holder learns that it lost them."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from enum import StrEnum
 from functools import partial
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self
 
 from pyspider_zk.errors import ClusterError, SessionLost, TimedOut, Unavailable
-from pyspider_zk.groups.lock_rules import (
-    LockEntry,
-    LockKind,
-    admission_of,
-    entry_before,
-    prefix_of,
-    read_line,
-)
-from pyspider_zk.zookeeper.background import Errands
 from pyspider_zk.zookeeper.connection import Connection
 from pyspider_zk.zookeeper.ephemeral import Tenure, begin
 from pyspider_zk.zookeeper.errors import NodeExistsError, NoNodeError
 from pyspider_zk.zookeeper.session import Change
 from pyspider_zk.zookeeper.steps import Check, Create
-from pyspider_zk.zookeeper.waiting import Waiter
+from pyspider_zk.zookeeper.waiting import Errands, Waiter
+
+_NUMBERS = 2**32  # ZooKeeper's sequence is a signed 32-bit number, which overflows to negative
+
+
+class LockKind(StrEnum):
+    """Kind of lock that an entry requests."""
+
+    EXCLUSIVE = "exclusive"
+    SHARED = "shared"
+
+
+class LockEntry(NamedTuple):
+    """A place in the queue; ``str`` gives the name of its znode.
+
+    Attributes:
+        guid: identifies it for its owner if the reply to its creation was lost.
+        sequence: from ZooKeeper.
+    """
+
+    kind: LockKind
+    guid: str
+    sequence: int
+
+    def __str__(self) -> str:
+        return f"{prefix_of(self.kind, self.guid)}{self.sequence:010d}"
+
+    @classmethod
+    def parse(cls, name: str) -> Self:
+        """Read a znode's name; the number may be negative.
+
+        Raises:
+            ValueError: it is not an entry's name.
+        """
+        kind, guid, sequence = name.split("-", 2)
+        entry = cls(LockKind(kind), guid, int(sequence))
+        if str(entry) != name:
+            raise ValueError(name)
+        return entry
+
+
+def prefix_of(kind: LockKind, guid: str) -> str:
+    """Return the name of an entry without the number that ZooKeeper appends."""
+    return f"{kind}-{guid}-"
+
+
+def read_line(names: Iterable[str]) -> tuple[list[LockEntry], list[str]]:
+    """Return the entries among the names, and the other names."""
+    entries, junk = [], []
+    for name in names:
+        try:
+            entries.append(LockEntry.parse(name))
+        except ValueError:
+            junk.append(name)
+    return entries, junk
+
+
+def admission_of(entries: Iterable[LockEntry], guid: str) -> LockEntry | None:
+    """Return the entry with that GUID, if it is there."""
+    return next((entry for entry in entries if entry.guid == guid), None)
+
+
+def line_of(entries: Sequence[LockEntry]) -> list[LockEntry]:
+    """Return the entries in order of arrival.
+
+    Numbers that overflowed come after those that did not: the entries of a queue are never two
+    thousand million numbers apart.
+    """
+    if not entries:
+        return []
+    pivot = entries[0].sequence - _NUMBERS // 2
+    return sorted(entries, key=lambda entry: (entry.sequence - pivot) % _NUMBERS)
+
+
+def entry_before(entries: Sequence[LockEntry], mine: LockEntry) -> LockEntry | None:
+    """Return the one entry to wait for, None if the lock is held.
+
+    An exclusive entry waits for the one just before it. A shared one waits for the last exclusive
+    one before it, so readers do not wait for readers, and no reader overtakes a writer.
+    """
+    line = line_of(entries)
+    before = line[: line.index(mine)]
+    if mine.kind is LockKind.SHARED:
+        before = [entry for entry in before if entry.kind is LockKind.EXCLUSIVE]
+    return before[-1] if before else None
 
 
 class Lock:

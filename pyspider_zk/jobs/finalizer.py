@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from pyspider_zk.cluster.event_log import EventLog
-from pyspider_zk.cluster.fence import Fence
+from pyspider_zk.cluster.ownership import Fence
 from pyspider_zk.databases.guarded import Guarded, guarded
 from pyspider_zk.errors import ClusterError, SessionLost, Unavailable
 from pyspider_zk.jobs.model import Batch, Job, JobName, JobState

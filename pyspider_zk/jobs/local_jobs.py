@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from itertools import takewhile
 
-from pyspider_zk.cluster.fence import Fence
+from pyspider_zk.cluster.ownership import Fence
 from pyspider_zk.errors import DatabaseAway, FenceClosed, Unavailable, brief
 from pyspider_zk.jobs.execution import JobWork
 from pyspider_zk.jobs.model import Claim

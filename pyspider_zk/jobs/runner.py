@@ -5,7 +5,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
 
-from pyspider_zk.cluster.fence import Fence
+from pyspider_zk.cluster.ownership import Fence
 from pyspider_zk.errors import JobLost, SessionLost, Unavailable, brief
 from pyspider_zk.jobs.execution import JobWork
 from pyspider_zk.jobs.local_jobs import LocalJobs

@@ -11,7 +11,7 @@ from typing import Protocol
 from rich.console import Console, RenderableType
 from rich.live import Live
 
-from pyspider_zk.cluster.scale import ScaleNode
+from pyspider_zk.cluster.orders import ScaleNode
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import ClusterError, Mismatch
 from pyspider_zk.local.cluster import LocalCluster

@@ -15,8 +15,7 @@ from urllib.parse import urlsplit
 from tornado.httpclient import HTTPRequest
 from tornado.simple_httpclient import SimpleAsyncHTTPClient
 
-from pyspider_zk.cluster.alert_changes import AlertChanges, AlertKey, changes
-from pyspider_zk.cluster.alerts import Alert
+from pyspider_zk.cluster.alerts import Alert, AlertChanges, AlertKey, changes
 from pyspider_zk.loop import Loop
 from pyspider_zk.outage import Outage
 from pyspider_zk.pauses import doubling, pause_after

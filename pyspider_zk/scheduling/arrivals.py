@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Collection
 from functools import partial
 
-from pyspider_zk.cluster.fence import Fence
+from pyspider_zk.cluster.ownership import Fence
 from pyspider_zk.errors import Unavailable
 from pyspider_zk.loop import Loop
 from pyspider_zk.queues.api import WakeUps

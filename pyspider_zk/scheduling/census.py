@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from pyspider_zk.cluster.alerts import Alert, Observation, alerts
-from pyspider_zk.cluster.lease_watch import LeaseWatch
+from pyspider_zk.cluster.directory import LeaseWatch
 from pyspider_zk.cluster.ownership import Ownership
 from pyspider_zk.cluster.records import Cluster
 from pyspider_zk.errors import ClusterError

@@ -9,7 +9,7 @@ from pyspider.libs.counter import BaseCounter
 
 from pyspider_zk.scheduling.engine import TaskEngine
 from pyspider_zk.scheduling.project import LoadedProject
-from pyspider_zk.zookeeper.clock import boottime
+from pyspider_zk.zookeeper.waiting import boottime
 
 logger = logging.getLogger("scheduler")
 

@@ -5,13 +5,13 @@ from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any, TypeVar
 
-from pyspider_zk.cluster.fence import Fence
+from pyspider_zk.cluster.ownership import Fence
 from pyspider_zk.databases.breaker import Breaker
 from pyspider_zk.databases.guarded import PATIENCE, Guarded
 from pyspider_zk.scheduling.slot_seals import SlotSeals
 from pyspider_zk.tasks.database import task_database
 from pyspider_zk.tasks.store import TaskStore
-from pyspider_zk.zookeeper.clock import boottime
+from pyspider_zk.zookeeper.waiting import boottime
 
 T = TypeVar("T")
 

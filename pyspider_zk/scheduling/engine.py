@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 from pyspider.libs.base_handler import BaseHandler
 from pyspider.libs.task_log import TaskLog
 
-from pyspider_zk.cluster.fence import Fence
+from pyspider_zk.cluster.ownership import Fence
 from pyspider_zk.errors import Unavailable
 from pyspider_zk.projects.rows import is_number
 from pyspider_zk.queues.tasks import PARTS, REQUIRED, TaskKey, own_task, usable_schedule

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Collection
 from typing import NamedTuple
 
-from pyspider_zk.cluster.fence import Fence
+from pyspider_zk.cluster.ownership import Fence
 from pyspider_zk.cluster.records import Load
 
 SPAN = 10.0  # seconds that a rate is taken over

@@ -7,7 +7,7 @@ from pyspider_zk.metrics import families
 from pyspider_zk.metrics.exposition import Metrics
 from pyspider_zk.scheduling.round_pace import RoundTimes
 from pyspider_zk.scheduling.scheduler import SlotScheduler
-from pyspider_zk.zookeeper.clock import boottime
+from pyspider_zk.zookeeper.waiting import boottime
 
 EVENTS = {"new": "pending", "done": "success", "failed": "failed", "retried": "retry"}
 """What pyspider calls an outcome."""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
 
-from pyspider_zk.cluster.fence import Fence
+from pyspider_zk.cluster.ownership import Fence
 from pyspider_zk.cluster.records import Load
 from pyspider_zk.jobs.local_jobs import LocalJobs
 from pyspider_zk.queues.api import Queues

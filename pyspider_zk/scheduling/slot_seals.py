@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 
-from pyspider_zk.cluster.fence import Fence
+from pyspider_zk.cluster.ownership import Fence
 from pyspider_zk.databases.guarded import Guarded
 from pyspider_zk.errors import DatabaseAway, SealBroken, brief
 from pyspider_zk.tasks.database import Seals, TaskDatabase

@@ -8,8 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from pyspider_zk.cluster.fence import Fence
-from pyspider_zk.cluster.ownership import Ownership
+from pyspider_zk.cluster.ownership import Fence, Ownership
 from pyspider_zk.errors import BadMessage, DatabaseAway, FenceClosed
 from pyspider_zk.queues.api import SlotRecords
 from pyspider_zk.scheduling.intake import Intake

@@ -8,11 +8,10 @@ from typing import Any
 from pyspider.webui.app import app as stock_app
 from werkzeug.middleware.dispatcher import DispatcherMiddleware
 
-from pyspider_zk.cluster.directory import Directory
+from pyspider_zk.cluster.directory import Directory, LeaseWatch
 from pyspider_zk.cluster.event_log import EventLog
-from pyspider_zk.cluster.lease_watch import LeaseWatch
+from pyspider_zk.cluster.orders import SettingsStore
 from pyspider_zk.cluster.records import Cluster, ComponentKind
-from pyspider_zk.cluster.settings_store import SettingsStore
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.components.identity import presence, reachable
 from pyspider_zk.components.monitoring import Monitoring, monitored

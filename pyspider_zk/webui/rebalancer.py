@@ -6,10 +6,9 @@ from enum import StrEnum
 from threading import Event, Lock, Thread
 from typing import NamedTuple
 
-from pyspider_zk.cluster.orders import Orders
+from pyspider_zk.cluster.orders import Orders, SettingsStore
 from pyspider_zk.cluster.rebalancing import Rebalancing
 from pyspider_zk.cluster.records import Cluster
-from pyspider_zk.cluster.settings_store import SettingsStore
 from pyspider_zk.errors import ClusterError, Conflict
 
 logger = logging.getLogger(__name__)

@@ -3,7 +3,6 @@
 import functools
 import logging
 import operator
-import socket
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -20,18 +19,16 @@ from kazoo.exceptions import (
     ThrottledOpError,
 )
 from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.security import ACL
 
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import ClusterError, OverQuota, Refused, SessionLost, Unavailable
 from pyspider_zk.zookeeper.access import EVERYBODY, REFUSALS, Admission, login, tells_no_secret
-from pyspider_zk.zookeeper.clock import boottime
-from pyspider_zk.zookeeper.errors import AWAY, OUTDATED, is_answer
-from pyspider_zk.zookeeper.heartbeat import OnChange, SessionHeartbeat
-from pyspider_zk.zookeeper.session import Session
-from pyspider_zk.zookeeper.session_times import Times
+from pyspider_zk.zookeeper.errors import AWAY, OUTDATED, is_answer, take_unknown_errors
+from pyspider_zk.zookeeper.session import OnChange, Session, SessionHeartbeat, Times
 from pyspider_zk.zookeeper.steps import Check, Create, Delete, Step, Write
 from pyspider_zk.zookeeper.unreadable import Unreadable
-from pyspider_zk.zookeeper.waiting import Waiter
+from pyspider_zk.zookeeper.waiting import Waiter, boottime
 from pyspider_zk.zookeeper.wire import handler
 
 SHORTEST_START = 10.0  # seconds for the first answer, where nobody names others
@@ -111,6 +108,7 @@ class Connection:
         *,
         resumes: bool = False,
     ) -> None:
+        take_unknown_errors()
         self._settings = settings
         self._timeout = timeout
         self._session = Session(settings.session, clock, resumes=resumes)
@@ -263,17 +261,11 @@ class Connection:
     def details(self, paths: Sequence[str]) -> list[Details | None]:
         """Return data and origin of many znodes, all requested at once; None for those missing."""
         sent = self._session.now()
-        answers = [self._client.get_async(path) for path in paths]
+        found = self._found([self._client.get_async(path) for path in paths], sent, paths)
         return [
-            self._details(answer, sent, path) for answer, path in zip(answers, paths, strict=True)
+            Details(each[0], each[1].czxid, bool(each[1].ephemeralOwner)) if each else None
+            for each in found
         ]
-
-    def _details(self, answer: Any, sent: float, path: str) -> Details | None:
-        try:
-            data, stat = self._wait(answer, sent, path)
-        except NoNodeError:
-            return None
-        return Details(data, stat.czxid, bool(stat.ephemeralOwner))
 
     def children(self, path: str, watch: Watch | None = None) -> list[str]:
         """Return the names below a znode; none if it does not exist."""
@@ -283,7 +275,7 @@ class Connection:
             return []
         return names
 
-    def look(self, znodes: Sequence["Ask"], parents: Sequence["Ask"] = ()) -> "Look":
+    def look(self, znodes: Sequence[Ask], parents: Sequence[Ask] = ()) -> Look:
         """Return data of znodes and names below parents, all requested at once.
 
         So it costs one round trip. They are read in this order, the znodes first. None stands for
@@ -292,24 +284,22 @@ class Connection:
         sent = self._session.now()
         data = [self._client.get_async(path, watch=watch) for path, watch in znodes]
         names = [self._client.get_children_async(path, watch=watch) for path, watch in parents]
+        found = self._found(data, sent, [path for path, _ in znodes])
+        below = self._found(names, sent, [path for path, _ in parents])
         return Look(
-            [self._found(answer, sent, ask[0]) for answer, ask in zip(data, znodes, strict=True)],
-            [self._names(answer, sent, ask[0]) for answer, ask in zip(names, parents, strict=True)],
+            [(each[0], each[1].version) if each else None for each in found],
+            [each or [] for each in below],
         )
 
-    def _found(self, answer: Any, sent: float, path: str) -> tuple[bytes, int] | None:
-        try:
-            data, stat = self._wait(answer, sent, path)
-        except NoNodeError:
-            return None
-        return data, stat.version
-
-    def _names(self, answer: Any, sent: float, path: str) -> list[str]:
-        try:
-            names: list[str] = self._wait(answer, sent, path)
-        except NoNodeError:
-            return []
-        return names
+    def _found(self, answers: Iterable[Any], sent: float, paths: Iterable[str]) -> list[Any]:
+        """Wait for what was asked of many znodes; None for those that do not exist."""
+        found: list[Any] = []
+        for answer, path in zip(answers, paths, strict=True):
+            try:
+                found.append(self._wait(answer, sent, path))
+            except NoNodeError:
+                found.append(None)
+        return found
 
     def create(
         self, path: str, data: bytes = b"", *, ephemeral: bool = False, sequence: bool = False
@@ -349,18 +339,8 @@ class Connection:
         They are kazoo's bits; 0 if a znode does not exist.
         """
         sent = self._session.now()
-        answers = [self._client.get_acls_async(path) for path in paths]
-        return [
-            self._granted(answer, sent, path) for answer, path in zip(answers, paths, strict=True)
-        ]
-
-    def _granted(self, answer: Any, sent: float, path: str) -> int:
-        try:
-            acls, _ = self._wait(answer, sent, path)
-        except NoNodeError:
-            return 0
-        bits = (each.perms for each in acls if each.id == EVERYBODY)
-        return functools.reduce(operator.or_, bits, 0)
+        found = self._found([self._client.get_acls_async(path) for path in paths], sent, paths)
+        return [_granted(each[0]) if each else 0 for each in found]
 
     def dates(self, path: str) -> tuple[float, float] | None:
         """Return when a znode was created and last written; None if it does not exist.
@@ -474,6 +454,11 @@ class Connection:
         return kind(f"ZooKeeper at {hosts} cannot do now what {path} needs ({name}): {remedy}")
 
 
+def _granted(acls: Iterable[ACL]) -> int:
+    """Return what everybody is granted, in kazoo's bits."""
+    return functools.reduce(operator.or_, (each.perms for each in acls if each.id == EVERYBODY), 0)
+
+
 def _add(transaction: TransactionRequest, step: Step) -> None:
     match step:
         case Check(path, version):
@@ -492,32 +477,3 @@ def _quieted(kazoo: logging.Logger) -> logging.Logger:
     if kazoo.level == logging.NOTSET:
         kazoo.setLevel(logging.ERROR)
     return kazoo
-
-
-def local_address(hosts: str) -> str:
-    """Return the address of this machine that reaches ZooKeeper.
-
-    ``gethostbyname(hostname)`` often gives 127.0.1.1, which nobody else can reach. Connecting a
-    datagram socket sends nothing; it only asks the routing table.
-
-    Raises:
-        Unavailable: the name is unknown or there is no route.
-    """
-    host, port = address_of(hosts.split(",")[0])
-    try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)
-        family, kind, protocol, _, address = found[0]
-        with socket.socket(family, kind, protocol) as probe:
-            probe.connect(address)
-            return str(probe.getsockname()[0])
-    except OSError as error:
-        raise Unavailable(f"there is no way to ZooKeeper at {hosts}: {error}") from error
-
-
-def address_of(text: str) -> tuple[str, int]:
-    """Return host and port of one of ZooKeeper's addresses, whose port may be left out."""
-    first = text.strip()
-    host, colon, port = first.rpartition(":")
-    if not colon or host.endswith(":") or not port.isdigit():
-        return first.strip("[]"), 2181
-    return host.strip("[]"), int(port)

@@ -17,9 +17,6 @@ from kazoo.handlers.threading import KazooTimeoutError
 
 __all__ = ["BadVersionError", "NoNodeError", "NodeExistsError", "NotEmptyError"]
 
-# What a newer server answers: kazoo would end for good on an error that it does not know.
-EXCEPTIONS.default_factory = lambda: SystemZookeeperError
-
 OUTDATED = (BadVersionError, NoNodeError, NodeExistsError, NotEmptyError)
 """What ZooKeeper answers to a request that was decided on an older state: look, and decide anew.
 
@@ -27,6 +24,11 @@ All other errors come as ``ClusterError``: the session is lost, or the request i
 
 AWAY = (ConnectionLoss, KazooTimeoutError, OperationTimeoutError, SessionMovedError)
 """No server has answered."""
+
+
+def take_unknown_errors() -> None:
+    """Let kazoo go on after an error of a newer server, which would end it for good."""
+    EXCEPTIONS.default_factory = lambda: SystemZookeeperError
 
 
 def is_answer(error: object) -> bool:

@@ -11,8 +11,9 @@ from kazoo.security import Permissions
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import Refused
 from pyspider_zk.zookeeper.access import tls_context
-from pyspider_zk.zookeeper.connection import Connection, address_of
+from pyspider_zk.zookeeper.connection import Connection
 from pyspider_zk.zookeeper.facts import ServerAnswer, ZooKeeperFacts
+from pyspider_zk.zookeeper.wire import address_of
 
 PROBES = 5
 PATIENCE = 2.0  # seconds for one server's answer

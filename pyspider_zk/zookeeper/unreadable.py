@@ -2,7 +2,14 @@
 
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
+
+from pyspider_zk.errors import BadMessage
+
+Value = TypeVar("Value")
+Found = tuple[bytes, int]
+"""A znode's data and version."""
 
 logger = logging.getLogger(__name__)
 
@@ -19,7 +26,35 @@ class Unreadable:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._reasons: dict[str, str] = {}
+        self._strays: dict[str, set[str]] = {}
         self._is_full = False
+
+    def decoded(
+        self, path: str, found: Found | None, decode: Callable[[bytes], Value]
+    ) -> Value | None:
+        """Return a znode's value, None if it is missing or unreadable."""
+        try:
+            value = None if found is None else decode(found[0])
+        except BadMessage as error:
+            self.note(path, error)
+            return None
+        self.forget(path)
+        return value
+
+    def parsed(
+        self, parent: str, names: Iterable[str], parse: Callable[[str], Value]
+    ) -> dict[str, Value]:
+        """Return what the names of a znode's children say; those that say nothing are skipped."""
+        parsed, strays = {}, set()
+        for name in names:
+            try:
+                parsed[name] = parse(name)
+            except BadMessage as error:
+                strays.add(f"{parent}/{name}")
+                self.note(f"{parent}/{name}", error)
+        self.forget(*(self._strays.get(parent, set()) - strays))
+        self._strays[parent] = strays
+        return parsed
 
     def note(self, path: str, reason: object) -> None:
         """Remember a znode that was skipped; log it unless that was logged before.

@@ -1,4 +1,4 @@
-"""The TCP connection below kazoo: other threads can close it, and it reads the granted time."""
+"""The TCP connection below kazoo, which other threads can close; and addresses of ZooKeeper."""
 
 import socket
 import ssl
@@ -10,6 +10,8 @@ from contextlib import suppress
 from typing import Any
 
 from kazoo.handlers.threading import SequentialThreadingHandler
+
+from pyspider_zk.errors import Unavailable
 
 _GREETING = struct.Struct(">iii")  # length, protocol and timeout in ms begin the server's answer
 _RESET = struct.pack("ii", 1, 0)  # close without sending the rest: nobody waits for it
@@ -132,3 +134,32 @@ def _aware_of_tls(select: Any) -> Any:
                 return ready, *others
 
     return aware
+
+
+def local_address(hosts: str) -> str:
+    """Return the address of this machine that reaches ZooKeeper.
+
+    ``gethostbyname(hostname)`` often gives 127.0.1.1, which nobody else can reach. Connecting a
+    datagram socket sends nothing; it only asks the routing table.
+
+    Raises:
+        Unavailable: the name is unknown or there is no route.
+    """
+    host, port = address_of(hosts.split(",")[0])
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)
+        family, kind, protocol, _, address = found[0]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.connect(address)
+            return str(probe.getsockname()[0])
+    except OSError as error:
+        raise Unavailable(f"there is no way to ZooKeeper at {hosts}: {error}") from error
+
+
+def address_of(text: str) -> tuple[str, int]:
+    """Return host and port of one of ZooKeeper's addresses, whose port may be left out."""
+    first = text.strip()
+    host, colon, port = first.rpartition(":")
+    if not colon or host.endswith(":") or not port.isdigit():
+        return first.strip("[]"), 2181
+    return host.strip("[]"), int(port)

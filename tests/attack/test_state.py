@@ -6,8 +6,8 @@ import pytest
 import redis
 from kazoo.client import KazooClient
 
-from pyspider_zk.cluster.slot_rates import SlotRates
 from pyspider_zk.cluster.tree import Tree
+from pyspider_zk.cluster.weighing import SlotRates
 from pyspider_zk.config import Settings
 from tests.attack.state import keys, znodes
 

@@ -14,8 +14,7 @@ from kazoo.handlers.threading import KazooTimeoutError
 
 from pyspider_zk.cluster.reader import Reader
 from pyspider_zk.cluster.records import Assignment, Member
-from pyspider_zk.cluster.rules import candidate_of, leader_of
-from pyspider_zk.cluster.tree import Tree
+from pyspider_zk.cluster.tree import Tree, candidate_of, leader_of
 from pyspider_zk.local.child import Child
 from pyspider_zk.zookeeper.unreadable import Unreadable
 from tests.chaos.foreign_client import ForeignClient

@@ -9,10 +9,10 @@ import zlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pyspider_zk.cluster.reader import Reader
 from pyspider_zk.cluster.rules import Rules
 from pyspider_zk.scheduling import project_set
 from pyspider_zk.zookeeper.connection import Connection
+from pyspider_zk.zookeeper.unreadable import Unreadable
 
 ENDS_AFTER = 9.0
 """Seconds until a scheduler that ends by itself does."""
@@ -92,7 +92,7 @@ def _refusals(_: Any) -> None:
 
 def _names(_: Any) -> None:
     """Take every child of a znode for one of ours."""
-    Reader._parsed = lambda _, __, names, parse: {name: parse(name) for name in names}  # type: ignore[method-assign]
+    Unreadable.parsed = lambda _, __, names, parse: {name: parse(name) for name in names}  # type: ignore[method-assign]
 
 
 def _ends(scheduler: Any) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pyspider.database import connect_database
 
-from pyspider_zk.cluster.scale import ScaleNode
+from pyspider_zk.cluster.orders import ScaleNode
 from pyspider_zk.config import Settings
 from tests.cli.conftest import Run, hosts
 from tests.support.processes import PROGRAM, STOCK_PROGRAM, lines_until, process, rest

@@ -16,17 +16,9 @@ from tests.cluster.protocol_world import (
     open_to,
     steps,
 )
+from tests.support.exploration import Recovery, Violated
 
 ROUNDS = 16  # of everybody, within which a cluster without faults must serve all slots
-
-
-class Violated(AssertionError):
-    """A state that must not be, with the shortest way to it."""
-
-    def __init__(self, fault: str, way: list[str]) -> None:
-        lines = [f"{number:4} {step}" for number, step in enumerate(way, 1)]
-        super().__init__("\n".join([fault, *lines]))
-        self.steps = len(way)
 
 
 class Search:
@@ -154,26 +146,9 @@ def fault_of_table(before: State, after: State) -> str | None:
     return None
 
 
-class Recovery:
-    """Looks whether a cluster is whole again once no fault happens any more.
-
-    Everybody takes their steps in turn, fairly. States on the way to a good end are remembered,
-    so that the next one that comes by is known to be good.
-    """
-
-    def __init__(self) -> None:
-        self._good: set[State] = set()
-        self.rounds = 0
-
-    def check(self, state: State) -> None:
-        """Raise ``AssertionError`` if it does not become whole, within so many rounds."""
-        way, state = [], as_recovery_begins(state)
-        while state not in self._good and (fault := what_is_left_to_do(state)):
-            assert len(way) < ROUNDS, f"{fault} after {ROUNDS} rounds: {state}"
-            way.append(state)
-            state = a_round(state)
-        self.rounds = max(self.rounds, len(way))
-        self._good.update(way)
+def recovery() -> Recovery[State]:
+    """Look whether a cluster is whole again once no fault happens any more."""
+    return Recovery(as_recovery_begins, a_round, what_is_left_to_do, ROUNDS)
 
 
 def what_is_left_to_do(state: State) -> str | None:

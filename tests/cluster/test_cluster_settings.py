@@ -15,13 +15,9 @@ from pyspider_zk.cluster.cluster_settings import (
     faults_of,
     in_force,
     taken_over,
-    with_evicted,
     with_maintenance,
-    with_pin,
     with_rebalance,
     with_values,
-    without_evicted,
-    without_pin,
 )
 from pyspider_zk.config import Settings, settings_from
 from pyspider_zk.errors import BadMessage, BadRequest, NotFound
@@ -160,14 +156,6 @@ def test_what_is_unset_is_the_default_again():
     assert with_values(ClusterSettings(lease=6.0, moves=5), {"lease": None, "moves": None}) == (
         ClusterSettings()
     )
-
-
-@given(valid, numbers, numbers)
-def test_who_is_admitted_and_what_is_unpinned_is_as_before(settings, slot, number):
-    settings = without_pin(without_evicted(settings, number), slot)
-
-    assert without_evicted(with_evicted(settings, number), number) == settings
-    assert without_pin(with_pin(settings, slot, number), slot) == settings
 
 
 @given(own_settings(), valid)

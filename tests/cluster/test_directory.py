@@ -1,4 +1,4 @@
-"""Reading the cluster, standing in it without owning, and the scale node."""
+"""Reading the cluster, standing in it without owning, the scale node, and the ages of leases."""
 
 import json
 from dataclasses import replace
@@ -6,17 +6,16 @@ from dataclasses import replace
 import pytest
 
 from pyspider_zk.cluster.coordinator import Coordinator
-from pyspider_zk.cluster.directory import Directory
+from pyspider_zk.cluster.directory import Directory, LeaseWatch
+from pyspider_zk.cluster.orders import ScaleNode
 from pyspider_zk.cluster.presence import Presence
-from pyspider_zk.cluster.records import Component, ComponentKind, Meta
-from pyspider_zk.cluster.scale import ScaleNode
+from pyspider_zk.cluster.records import Assignment, Cluster, Component, ComponentKind, Meta
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import Mismatch
+from pyspider_zk.groups.ids import MemberId
 from tests.support.connected import looking
 from tests.support.crew import Crew, expire
 from tests.support.waiting import eventually
-
-pytestmark = pytest.mark.zk
 
 FETCHER = Component("host", 1, "0", 0.0, "127.0.0.1:24444")
 
@@ -31,11 +30,13 @@ def fetchers(directory: Directory) -> list[Component]:
     return list(directory.read().components[ComponentKind.FETCHER].values())
 
 
+@pytest.mark.zk
 def test_a_root_without_a_cluster_is_told(directory: Directory, settings: Settings):
     with pytest.raises(Mismatch, match=f"no cluster at {settings.root}"):
         directory.read()
 
 
+@pytest.mark.zk
 def test_a_cluster_of_another_protocol_is_told(connection, directory: Directory, settings):
     connection.create(f"{settings.root}/meta", Meta(12, protocol=99).encode())
 
@@ -43,6 +44,7 @@ def test_a_cluster_of_another_protocol_is_told(connection, directory: Directory,
         directory.read()
 
 
+@pytest.mark.zk
 def test_the_whole_cluster_is_read(crew: Crew, directory: Directory):
     members = crew.start_and_share(2)
 
@@ -58,6 +60,7 @@ def test_the_whole_cluster_is_read(crew: Crew, directory: Directory):
     assert members[1].coordinator.cluster().assignment == directory.read().assignment
 
 
+@pytest.mark.zk
 def test_a_component_stands_while_its_block_runs(directory: Directory, settings: Settings):
     with Presence(settings, ComponentKind.FETCHER, FETCHER):
         assert fetchers(directory) == [FETCHER]
@@ -65,6 +68,7 @@ def test_a_component_stands_while_its_block_runs(directory: Directory, settings:
     eventually(lambda: fetchers(directory) == [])
 
 
+@pytest.mark.zk
 def test_presence_returns_after_an_expired_session(directory: Directory, settings: Settings):
     with Presence(settings, ComponentKind.FETCHER, FETCHER) as presence:
         session = presence.connection.session
@@ -73,6 +77,7 @@ def test_presence_returns_after_an_expired_session(directory: Directory, setting
         eventually(lambda: fetchers(directory) == [FETCHER])
 
 
+@pytest.mark.zk
 def test_what_was_lost_before_is_told_for_a_while(directory: Directory, settings: Settings):
     with Presence(settings, ComponentKind.FETCHER, FETCHER) as presence:
         presence.tell_lost("a page", 3600)
@@ -81,11 +86,13 @@ def test_what_was_lost_before_is_told_for_a_while(directory: Directory, settings
         eventually(lambda: fetchers(directory) == [FETCHER])
 
 
+@pytest.mark.zk
 def test_the_directory_may_share_the_connection_of_a_presence(settings: Settings):
     with Presence(settings, ComponentKind.FETCHER, FETCHER) as presence:
         assert fetchers(Directory(settings, presence.connection)) == [FETCHER]
 
 
+@pytest.mark.zk
 def test_a_component_with_another_slot_count_is_refused(crew: Crew, settings: Settings):
     crew.start_and_share(1)
 
@@ -96,6 +103,7 @@ def test_a_component_with_another_slot_count_is_refused(crew: Crew, settings: Se
         pass
 
 
+@pytest.mark.zk
 def test_a_member_with_another_slot_count_is_refused(crew: Crew, settings: Settings):
     (member,) = crew.start_and_share(1)
     other = Coordinator(replace(settings, slots=99), member.coordinator._record, dict, lambda: None)
@@ -105,6 +113,7 @@ def test_a_member_with_another_slot_count_is_refused(crew: Crew, settings: Setti
     other.stop()
 
 
+@pytest.mark.zk
 def test_the_scale_is_what_was_asked_for_last(settings: Settings):
     node = ScaleNode(settings)
     node.start()
@@ -114,3 +123,17 @@ def test_the_scale_is_what_was_asked_for_last(settings: Settings):
     node.set(2)
     assert node.get() == 2
     node.stop()
+
+
+A, B = MemberId(0, "a"), MemberId(1, "b")
+CLUSTER = Cluster(Meta(1), Assignment.vacant(1))
+
+
+def test_an_age_counts_from_when_a_renewal_was_first_seen() -> None:
+    now = [50.0]
+    watch = LeaseWatch(lambda: now[0])
+    assert watch.ages(replace(CLUSTER, renewals={A: 7, B: 7})) == {A: 0.0, B: 0.0}
+    now[0] += 3
+    assert watch.ages(replace(CLUSTER, renewals={A: 8, B: 7})) == {A: 0.0, B: 3.0}
+    now[0] += 1
+    assert watch.ages(replace(CLUSTER, renewals={B: 7})) == {B: 4.0}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pyspider_zk.cluster.phases import TRANSITIONS, Phase, Trigger
+from pyspider_zk.cluster.records import TRANSITIONS, Phase, Trigger
 
 INTERNALS = Path(__file__).parents[2] / "docs" / "internals"
 

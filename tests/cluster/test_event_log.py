@@ -5,8 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from pyspider_zk.cluster.event_log import EventLog
-from pyspider_zk.cluster.event_recorder import EventRecorder
+from pyspider_zk.cluster.event_log import EventLog, EventRecorder
 from pyspider_zk.cluster.events import Checkpoint, Event, Moves
 from pyspider_zk.cluster.leader import Leadership
 from pyspider_zk.cluster.meta import ensure_cluster
@@ -17,10 +16,10 @@ from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import Unavailable
 from pyspider_zk.groups.ids import MemberId
-from pyspider_zk.zookeeper.clock import boottime
 from pyspider_zk.zookeeper.connection import Connection
 from pyspider_zk.zookeeper.steps import Create
 from pyspider_zk.zookeeper.unreadable import Unreadable
+from pyspider_zk.zookeeper.waiting import boottime
 from tests.support.crew import Crew, record
 from tests.support.waiting import eventually
 

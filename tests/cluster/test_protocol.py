@@ -8,15 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspider_zk.cluster import rules, transactions
-from pyspider_zk.cluster.phases import Trigger
-from pyspider_zk.cluster.records import Load
+from pyspider_zk.cluster.records import Load, Trigger
 from pyspider_zk.cluster.rules import Decision, Liveness, Rules, Stamp, View, observe
 from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.zookeeper.steps import ANY_VERSION, Check, Delete, Step, Write
-from tests.cluster.protocol_search import Recovery, Search, Violated, settled
+from tests.cluster.protocol_search import Search, recovery, settled
 from tests.cluster.protocol_states import OLD_ACKS, OLD_ROWS, RULES, State, birth, tidy
 from tests.cluster.protocol_world import ALL, RESTARTS, SLOW, faults_in, steps
 from tests.cluster.protocol_zookeeper import TREE
+from tests.support.exploration import Violated
 
 pytestmark = pytest.mark.timeout(900)  # they need the processor all the time
 
@@ -77,12 +77,12 @@ def name_of(item: object) -> str:
 
 
 def look_at_all(start: State, faults: int, kinds: tuple, depth: int, at_least: int) -> str:
-    recovery, count = Recovery(), 0
+    recovering, count = recovery(), 0
     for state in Search(start, kinds=kinds).visit(faults, depth):
-        recovery.check(state)
+        recovering.check(state)
         count += 1
     assert count >= at_least
-    return f"{count} states, each served again within {recovery.rounds} rounds of everybody"
+    return f"{count} states, each served again within {recovering.rounds} rounds of everybody"
 
 
 FIELDS = ("name", "start", "faults", "kinds", "depth", "at_least")

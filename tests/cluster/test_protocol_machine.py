@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from tests.cluster.protocol_leader import lead
-from tests.cluster.protocol_search import Recovery, fault_of
+from tests.cluster.protocol_search import fault_of, recovery
 from tests.cluster.protocol_states import birth, tidy
 from tests.cluster.protocol_world import (
     ALL,
@@ -61,7 +61,7 @@ class LargeCluster(RuleBasedStateMachine):
 
     def teardown(self):
         if hasattr(self, "state"):
-            Recovery().check(self.state)
+            recovery().check(self.state)
 
 
 class TestLargeCluster(LargeCluster.TestCase):

@@ -20,8 +20,8 @@ from pyspider_zk.cluster.membership import Membership
 from pyspider_zk.cluster.meta import ensure_cluster
 from pyspider_zk.cluster.reader import Reader, Table
 from pyspider_zk.cluster.records import Assignment, Load, Meta, Slot
-from pyspider_zk.cluster.rules import NOTHING, Rules, View, candidate_of
-from pyspider_zk.cluster.tree import Tree
+from pyspider_zk.cluster.rules import NOTHING, Rules, View
+from pyspider_zk.cluster.tree import Tree, candidate_of
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import SessionLost
 from pyspider_zk.zookeeper.connection import Connection
@@ -583,7 +583,7 @@ MUTATIONS = [
     ),
     (
         a_registration_whose_reply_was_lost_is_found,
-        (Membership, "join", "self.standing() or ", ""),
+        (Membership, "join", "self._id_allocator.standing(self._incarnation) or ", ""),
     ),
     (
         a_slot_that_was_released_is_told_at_its_epoch,

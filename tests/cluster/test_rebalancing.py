@@ -1,7 +1,8 @@
-"""Rebalancing: the leader evens the slots out once, and maintenance goes on, whoever dies."""
+"""Rebalancing: what would move; and the leader evens the slots out once, whoever dies."""
 
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable
 from threading import Event
 from typing import NamedTuple
@@ -10,18 +11,60 @@ import pytest
 
 from pyspider_zk.cluster.cluster_settings import ClusterSettings, Maintenance
 from pyspider_zk.cluster.event_log import EventLog
-from pyspider_zk.cluster.orders import Orders
-from pyspider_zk.cluster.rebalancing import Rebalancing
-from pyspider_zk.cluster.records import Cluster
-from pyspider_zk.cluster.settings_store import SettingsStore
+from pyspider_zk.cluster.orders import Orders, SettingsStore
+from pyspider_zk.cluster.rebalancing import NEWCOMER, Rebalancing, preview
+from pyspider_zk.cluster.records import Assignment, Cluster, Member, Meta, Slot
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import Conflict, TimedOut
+from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.zookeeper.connection import Connection
 from tests.support.crew import BareScheduler, Crew
 from tests.support.waiting import eventually
 
-pytestmark = pytest.mark.zk
+A, B = MemberId(0, "a"), MemberId(1, "b")
+RECORD = Member("h:1", "h", 1, "v", 0.0)
+
+
+def cluster(owners: str, next_owners: str = "") -> Cluster:
+    """Return a cluster with one letter per slot, and who is to get the slot."""
+    known = {"a": A, "b": B, ".": None}
+    nexts = next_owners or "." * len(owners)
+    rows = tuple(Slot(known[o], 1, known[n]) for o, n in zip(owners, nexts, strict=True))
+    members = dict.fromkeys((A, B), RECORD)
+    return Cluster(Meta(len(rows)), Assignment(1, rows), members=members)
+
+
+def test_without_a_change_nothing_would_move():
+    assert preview(cluster("a" * 64 + "b" * 64), {}) == []
+
+
+def test_all_slots_of_one_that_leaves_would_move():
+    before = cluster("a" * 100 + "b" * 100)
+    moves = preview(before, {3: 5}, leaves=[0])
+    assert [(move.slot, move.source, move.target) for move in moves] == [
+        (slot, A, B) for slot in range(100)
+    ]
+
+
+def test_one_that_joins_would_get_its_share_of_each():
+    moves = preview(cluster("a" * 150 + "b" * 150), {}, joins=1)
+    assert {move.target for move in moves} == {MemberId(2, NEWCOMER)}
+    shares = Counter(move.source for move in moves)
+    assert all(45 <= shares[member] <= 55 for member in (A, B))
+
+
+def test_what_moves_already_counts_as_arrived():
+    before = cluster("aaaa" + "aabb", "...." + "bb..")
+    assert preview(before, {}) == []
+    moves = preview(before, {}, leaves=[1])
+    assert [tuple(move) for move in moves] == [(slot, B, A) for slot in (4, 5, 6, 7)]
+
+
+def test_if_the_last_one_leaves_nothing_can_move():
+    alone = Cluster(Meta(2), Assignment(1, (Slot(A, 1),) * 2), members={A: RECORD})
+    assert preview(alone, {}, leaves=[0]) == []
+
 
 HELD = ClusterSettings(maintenance=Maintenance.HOLD)
 
@@ -54,6 +97,7 @@ def run(orders: Orders, read: Callable[[], Cluster], timeout: float, ended: bool
     Rebalancing(orders, read, {}).run(timeout, event)
 
 
+@pytest.mark.zk
 def test_the_slots_are_even_and_maintenance_goes_on(
     uneven: Uneven, crew: Crew, connection: Connection, settings: Settings
 ):
@@ -74,7 +118,7 @@ from threading import Event
 from pyspider_zk.cluster.directory import Directory
 from pyspider_zk.cluster.orders import Orders
 from pyspider_zk.cluster.rebalancing import Rebalancing
-from pyspider_zk.cluster.settings_store import SettingsStore
+from pyspider_zk.cluster.orders import SettingsStore
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.config import Settings
 from pyspider_zk.zookeeper.connection import Connection
@@ -86,6 +130,7 @@ Rebalancing(orders, Directory(settings, connection).read, {}).run(600, Event())
 """
 
 
+@pytest.mark.zk
 def test_maintenance_goes_on_if_the_requester_is_killed(
     uneven: Uneven, crew: Crew, settings: Settings
 ):
@@ -102,6 +147,7 @@ def test_maintenance_goes_on_if_the_requester_is_killed(
     eventually(lambda: uneven.store.read() == HELD)
 
 
+@pytest.mark.zk
 def test_the_next_leader_completes_it(uneven: Uneven, crew: Crew):
     third = crew.start("third")
     uneven.first.hold_on.set()
@@ -114,6 +160,7 @@ def test_the_next_leader_completes_it(uneven: Uneven, crew: Crew):
     eventually(lambda: uneven.store.read() == HELD)
 
 
+@pytest.mark.zk
 @pytest.mark.parametrize(
     ("ended", "fault"), [(False, "slots still move after 0 s"), (True, "it was ended")]
 )
@@ -128,6 +175,7 @@ def test_maintenance_goes_on_if_nobody_waits_any_longer(
     assert uneven.store.read() == HELD
 
 
+@pytest.mark.zk
 def test_what_somebody_orders_meanwhile_ends_it(uneven: Uneven, crew: Crew):
     uneven.first.hold_on.set()
 
@@ -140,6 +188,7 @@ def test_what_somebody_orders_meanwhile_ends_it(uneven: Uneven, crew: Crew):
     assert uneven.store.read() == ClusterSettings(maintenance=Maintenance.ON)
 
 
+@pytest.mark.zk
 def test_without_maintenance_nothing_is_asked_for(
     crew: Crew, connection: Connection, settings: Settings
 ):
@@ -151,6 +200,7 @@ def test_without_maintenance_nothing_is_asked_for(
     assert store.read() == ClusterSettings()
 
 
+@pytest.mark.zk
 def test_settings_that_break_meanwhile_keep_nobody_from_working(
     uneven: Uneven, crew: Crew, connection: Connection, settings: Settings
 ):

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspider_zk.cluster.phases import Phase
 from pyspider_zk.cluster.records import (
     Assignment,
     Cluster,
@@ -15,6 +14,7 @@ from pyspider_zk.cluster.records import (
     Load,
     Member,
     Meta,
+    Phase,
     Slot,
     check_meta,
     decode_acks,

@@ -3,8 +3,7 @@
 import pytest
 
 from pyspider_zk.cluster.records import Assignment, Slot
-from pyspider_zk.cluster.repair import repaired
-from pyspider_zk.cluster.rules import Rules, Stamp
+from pyspider_zk.cluster.rules import Rules, Stamp, repaired
 from pyspider_zk.groups.ids import MemberId
 
 RULES = Rules(lease=4.0)

@@ -15,18 +15,16 @@ from pyspider_zk.cluster.rules import (
     Snapshot,
     Stamp,
     View,
-    candidate_of,
     decide,
     eligible,
     is_settled,
-    leader_of,
     leftovers,
-    line_of,
     next_death,
     observe,
     still_released,
     view_of,
 )
+from pyspider_zk.cluster.tree import candidate_of, leader_of, line_of
 from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.limits import LONGEST_LEASE
 

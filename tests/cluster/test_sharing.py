@@ -7,10 +7,8 @@ import pytest
 
 from pyspider_zk.cluster import rules
 from pyspider_zk.cluster.cluster_settings import Maintenance
-from pyspider_zk.cluster.orders import Orders
-from pyspider_zk.cluster.phases import Trigger
-from pyspider_zk.cluster.records import Slot
-from pyspider_zk.cluster.settings_store import SettingsStore
+from pyspider_zk.cluster.orders import Orders, SettingsStore
+from pyspider_zk.cluster.records import Slot, Trigger
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.zookeeper.connection import Connection

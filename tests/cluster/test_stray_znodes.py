@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 from kazoo.security import make_digest_acl
 
+from pyspider_zk.cluster.orders import ScaleNode
 from pyspider_zk.cluster.records import Load
-from pyspider_zk.cluster.scale import ScaleNode
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.config import Settings
 from pyspider_zk.groups.ids import MemberId

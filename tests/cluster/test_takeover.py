@@ -9,8 +9,8 @@ from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.config import Settings
 from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.local.services import ZooKeeperServer
-from pyspider_zk.zookeeper.clock import boottime
 from pyspider_zk.zookeeper.connection import Connection
+from pyspider_zk.zookeeper.waiting import boottime
 from tests.support.connected import looking
 from tests.support.crew import MORTAL, BareScheduler, Cable, Crew, expire
 from tests.support.waiting import eventually

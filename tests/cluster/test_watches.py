@@ -56,7 +56,10 @@ def test_the_end_of_a_former_self_is_seen(crew: Crew):
     again = crew.make("a")
     joining = threading.Thread(target=again.start)
     joining.start()
-    eventually(lambda: again.coordinator._former_self._patience_ends, "waiting for the former self")
+    eventually(
+        lambda: again.coordinator._membership.former_self._patience_ends,
+        "waiting for the former self",
+    )
 
     old.stop()
 

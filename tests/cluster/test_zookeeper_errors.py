@@ -17,7 +17,7 @@ from kazoo.exceptions import (
 )
 
 from pyspider_zk.cluster.events import EventKind
-from pyspider_zk.cluster.settings_store import SettingsStore
+from pyspider_zk.cluster.orders import SettingsStore
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.zookeeper.connection import Connection

@@ -7,13 +7,86 @@ from contextlib import ExitStack
 import pytest
 
 from pyspider_zk.config import Settings
-from pyspider_zk.errors import Mismatch, Missing, SessionLost
-from pyspider_zk.groups.barriers import Barrier
+from pyspider_zk.errors import ConfigError, Mismatch, Missing, SessionLost
+from pyspider_zk.groups.barriers import (
+    Barrier,
+    BarrierArrivals,
+    BarrierState,
+    arrive,
+    here,
+    missing,
+    next_round,
+    withdraw,
+)
+from pyspider_zk.groups.group import check_name
+from pyspider_zk.groups.ids import MemberId
 from tests.support.crew import expire
 from tests.support.waiting import eventually
 from tests.support.zk_groups import GroupPlace, Places, together
 
-pytestmark = pytest.mark.zk
+A, B, C = "0-aaa", "1-bbb", "2-ccc"
+
+
+def members(*names: str) -> list[MemberId]:
+    return [MemberId.parse(name) for name in names]
+
+
+def test_an_arrival_counts_once():
+    arrivals = arrive(arrive(BarrierArrivals(), A, {A, B}), A, {A, B})
+
+    assert arrivals == BarrierArrivals((A,))
+    assert next_round(BarrierState(2), arrivals, {A, B}) is None
+
+
+def test_the_last_arrival_opens_the_state_for_those_that_arrived():
+    state = BarrierState(2, 7, {A: 6, B: 6, C: 6})
+
+    after = next_round(state, arrive(BarrierArrivals((A,)), B, {A, B}), {A, B})
+
+    assert after == BarrierState(2, 8, {A: 7, B: 7})
+
+
+def test_the_dead_do_not_count_though_they_had_arrived():
+    arrivals = arrive(BarrierArrivals((A, B)), C, {B, C})
+
+    assert arrivals == BarrierArrivals((B, C))
+    assert next_round(BarrierState(3), arrivals, {B, C}) is None
+
+
+def test_an_arrival_can_be_taken_back():
+    assert withdraw(BarrierArrivals((A, B)), A) == BarrierArrivals((B,))
+    assert withdraw(BarrierArrivals((B,)), A) == BarrierArrivals((B,))
+
+
+def test_records_come_back_as_they_were():
+    assert BarrierArrivals.decode(BarrierArrivals((A, B)).encode()) == BarrierArrivals((A, B))
+    assert BarrierState.decode(BarrierState(3, 2, {A: 1}).encode()) == BarrierState(3, 2, {A: 1})
+
+
+def test_the_missing_are_named_dead_or_alive_and_the_unknown_counted():
+    running = members(A, B)
+    arrived = here(BarrierArrivals((A, C)), running)
+
+    told = missing(4, arrived, {0: "a", 1: "", 2: "c"}, running)
+
+    assert told == ("number 1, which runs", "number 2 (c), which is gone", "1 that never joined")
+
+
+def test_one_that_took_the_number_of_a_dead_one_stands_for_it():
+    again = members("2-other")
+
+    assert missing(1, here(BarrierArrivals(("2-other", C)), again), {2: "d"}, again) == ()
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a\n", "\ud800", "\x00"])
+def test_a_name_that_no_znode_may_have_is_refused(name):
+    with pytest.raises(ConfigError, match=r"barrier: .* cannot be its name"):
+        check_name(name, "barrier")
+
+
+def test_a_name_may_be_in_any_language():
+    assert check_name("Zählwerk 1: 数", "barrier") == "Zählwerk 1: 数"
+
 
 LONG = 60.0
 
@@ -55,6 +128,7 @@ def arrived(place: GroupPlace, count: int, parties: int = 3) -> None:
     eventually(lambda: len(barrier(place, parties)._arrivals()[0].names) == count, "arrival")
 
 
+@pytest.mark.zk
 def test_nobody_passes_before_all_have_arrived(places: Places):
     a, b, c = places.join("a", "b", "c")
     early = [BarrierWaiter(barrier(a, 3)), BarrierWaiter(barrier(b, 3))]
@@ -66,6 +140,7 @@ def test_nobody_passes_before_all_have_arrived(places: Places):
     assert [waiter.result() for waiter in early] == [0, 0]
 
 
+@pytest.mark.zk
 def test_rounds_never_mix(places: Places):
     crew = places.join("a", "b", "c", "d")
     steps: list[int] = []
@@ -84,6 +159,7 @@ def test_rounds_never_mix(places: Places):
     assert len(steps) == 40
 
 
+@pytest.mark.zk
 def test_the_missing_are_named_when_time_is_up(places: Places):
     a, _, c = places.join("a", "b", "c")
     c.vanish()
@@ -100,6 +176,7 @@ def test_the_missing_are_named_when_time_is_up(places: Places):
     assert "'step' was not complete within 0.1 s; missing: number 1 (b)" in str(missing.value)
 
 
+@pytest.mark.zk
 def test_an_arrival_that_was_not_in_time_does_not_count(places: Places):
     a, b = places.join("a", "b")
     with pytest.raises(Missing):
@@ -111,6 +188,7 @@ def test_an_arrival_that_was_not_in_time_does_not_count(places: Places):
     assert barrier(b, 2).missing() == ("number 0 (a), which runs", "number 1 (b), which runs")
 
 
+@pytest.mark.zk
 def test_one_that_died_at_the_barrier_is_missing_and_may_come_again(places: Places):
     a, b, c = places.join("a", "b", "c")
     dead = BarrierWaiter(barrier(c, 3))
@@ -129,6 +207,7 @@ def test_one_that_died_at_the_barrier_is_missing_and_may_come_again(places: Plac
     assert [waiter.result() for waiter in alive] == [0, 0]
 
 
+@pytest.mark.zk
 def test_more_may_use_it_than_a_round_needs(places: Places):
     crew = places.join("a", "b", "c", "d")
     waiters = [BarrierWaiter(barrier(place, 2)) for place in crew]
@@ -136,6 +215,7 @@ def test_more_may_use_it_than_a_round_needs(places: Places):
     assert sorted(str(waiter.result()) for waiter in waiters) == ["0", "0", "1", "1"]
 
 
+@pytest.mark.zk
 @pytest.mark.parametrize("lost", [1, 2])
 def test_an_arrival_whose_reply_was_lost_counts_once(places: Places, lost: int):
     a, b = places.join("a", "b")
@@ -150,6 +230,7 @@ def test_an_arrival_whose_reply_was_lost_counts_once(places: Places, lost: int):
         barrier(a, 2).wait(0)
 
 
+@pytest.mark.zk
 def test_the_last_arrival_may_lose_its_reply_too(places: Places):
     a, b = places.join("a", "b")
     waiter = BarrierWaiter(barrier(a, 2))
@@ -160,6 +241,7 @@ def test_the_last_arrival_may_lose_its_reply_too(places: Places):
     assert waiter.result() == 0
 
 
+@pytest.mark.zk
 def test_a_death_between_looking_and_opening_keeps_the_state_shut(places: Places):
     a, b = places.join("a", "b")
     BarrierWaiter(barrier(a, 2))
@@ -170,6 +252,7 @@ def test_a_death_between_looking_and_opening_keeps_the_state_shut(places: Places
         barrier(b, 2).wait(1.0)
 
 
+@pytest.mark.zk
 def test_an_arrival_in_between_is_not_overwritten(places: Places):
     a, b, c = places.join("a", "b", "c")
     with pytest.raises(Missing):
@@ -190,6 +273,7 @@ def test_an_arrival_in_between_is_not_overwritten(places: Places):
     assert [waiter.result() for waiter in waiters] == [0, 0]
 
 
+@pytest.mark.zk
 def test_another_number_of_parties_is_refused(places: Places):
     (a,) = places.join("a")
     with pytest.raises(Missing):
@@ -199,6 +283,7 @@ def test_another_number_of_parties_is_refused(places: Places):
         barrier(a, 3).wait(0)
 
 
+@pytest.mark.zk
 def test_a_barrier_of_one_is_passed_at_once(places: Places):
     (a,) = places.join("a")
     state = barrier(a, 1)
@@ -206,6 +291,7 @@ def test_a_barrier_of_one_is_passed_at_once(places: Places):
     assert [state.wait(0), state.wait(0), state.wait(0)] == [0, 1, 2]
 
 
+@pytest.mark.zk
 def test_an_interrupted_arrival_is_taken_back(places: Places, monkeypatch: pytest.MonkeyPatch):
     a, b = places.join("a", "b")
     state = barrier(a, 2)

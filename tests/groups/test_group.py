@@ -11,7 +11,7 @@ import pytest
 
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import Mismatch, NameTaken, SessionLost, Unavailable
-from pyspider_zk.groups.records import Holder
+from pyspider_zk.groups.group import Holder
 from pyspider_zk.zookeeper.ephemeral import Tenure
 from tests.support.crew import expire
 from tests.support.waiting import eventually

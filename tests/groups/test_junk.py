@@ -7,12 +7,12 @@ import pytest
 
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import Mismatch
+from pyspider_zk.groups.group import HOLDER
 from pyspider_zk.groups.id_allocator import IdAllocator
 from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.groups.locks import Lock
-from pyspider_zk.groups.records import HOLDER
-from pyspider_zk.zookeeper.background import Errands
 from pyspider_zk.zookeeper.connection import Connection
+from pyspider_zk.zookeeper.waiting import Errands
 from tests.groups.test_barriers import BarrierWaiter, barrier
 from tests.support.crew import Crew
 from tests.support.waiting import eventually

@@ -5,18 +5,101 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import ClusterError, SessionLost, TimedOut, Unavailable
-from pyspider_zk.groups.lock_rules import LockKind, prefix_of
-from pyspider_zk.groups.locks import Lock
-from pyspider_zk.zookeeper.background import Errands
+from pyspider_zk.groups.locks import (
+    Lock,
+    LockEntry,
+    LockKind,
+    admission_of,
+    entry_before,
+    line_of,
+    prefix_of,
+    read_line,
+)
 from pyspider_zk.zookeeper.connection import Connection
+from pyspider_zk.zookeeper.waiting import Errands
 from tests.support.crew import Cable, expire
 from tests.support.waiting import eventually
 from tests.support.zk_faults import Lossy
 
-pytestmark = pytest.mark.zk
+X, S = LockKind.EXCLUSIVE, LockKind.SHARED
+
+
+def entries(*kinds: LockKind, first: int = 0) -> list[LockEntry]:
+    return [
+        LockEntry(kind, f"guid{place}", _signed(first + place)) for place, kind in enumerate(kinds)
+    ]
+
+
+def _signed(number: int) -> int:
+    return (number + 2**31) % 2**32 - 2**31
+
+
+def before(line: list[LockEntry], place: int) -> LockEntry | None:
+    return entry_before(line[::-1], line[place])
+
+
+def test_the_first_in_line_holds_the_lock():
+    assert before(entries(X), 0) is None
+    assert before(entries(S, X), 0) is None
+
+
+def test_a_writer_waits_for_the_one_just_before_it():
+    line = entries(X, S, S, X)
+
+    assert before(line, 3) == line[2]
+
+
+def test_a_reader_waits_for_the_last_writer_before_it_and_for_no_reader():
+    line = entries(X, X, S, S)
+
+    assert [before(line, 2), before(line, 3)] == [line[1], line[1]]
+    assert before(entries(S, S, S), 2) is None
+
+
+def test_an_entry_is_found_by_its_guid():
+    line = entries(X, S)
+
+    assert admission_of(line, "guid1") == line[1]
+    assert admission_of(line, "guid2") is None
+
+
+def test_names_are_read_and_what_is_no_entry_is_told_apart():
+    line = [*entries(X, S), LockEntry(X, "guid", -(2**31))]
+    junk = ["", "note", "exclusive-a", "other-a-0000000001", "shared-a-1", "shared-a-+000000001"]
+
+    assert read_line([*map(str, line), *junk]) == (line, junk)
+
+
+def test_a_line_of_nobody_is_empty():
+    assert line_of([]) == []
+
+
+@given(
+    st.lists(st.sampled_from([X, S]), min_size=1, max_size=6),
+    st.integers(0, 2**32 - 1),
+    st.randoms(),
+)
+def test_the_order_holds_where_numbers_run_over(kinds, first, random):
+    line = entries(*kinds, first=first)
+    shuffled = list(line)
+    random.shuffle(shuffled)
+
+    assert line_of(shuffled) == line
+
+
+@given(st.lists(st.sampled_from([X, S]), min_size=1, max_size=8))
+def test_holders_are_readers_together_or_one_writer_alone(kinds):
+    line = entries(*kinds)
+    holding = [entry for place, entry in enumerate(line) if before(line, place) is None]
+
+    assert holding
+    assert len(holding) == 1 or {entry.kind for entry in holding} == {S}
+
 
 MORTAL = 4.0  # seconds of a session that is to end
 
@@ -100,6 +183,7 @@ def parties(settings: Settings, cable: Cable) -> Iterator[Parties]:  # noqa: ARG
         yield Parties(settings, stack)
 
 
+@pytest.mark.zk
 def test_the_lock_goes_round_in_the_order_of_coming(parties: Parties):
     crew = [parties.make() for _ in range(3)]
     releases = [crew[place % 3].queue(str(place)) for place in range(6)]
@@ -111,6 +195,7 @@ def test_the_lock_goes_round_in_the_order_of_coming(parties: Parties):
     assert parties.got == list("012345")
 
 
+@pytest.mark.zk
 def test_a_release_wakes_only_the_next(parties: Parties, monkeypatch: pytest.MonkeyPatch):
     party = parties.make()
     looks = noted(monkeypatch, "children")
@@ -127,6 +212,7 @@ def test_a_release_wakes_only_the_next(parties: Parties, monkeypatch: pytest.Mon
     assert len(looks) == 5 + 4
 
 
+@pytest.mark.zk
 def test_readers_share_and_a_writer_is_alone_and_not_overtaken(parties: Parties):
     party, other = parties.make(), parties.make()
     readers = [party.queue("r1", LockKind.SHARED), other.queue("r2", LockKind.SHARED)]
@@ -144,6 +230,7 @@ def test_readers_share_and_a_writer_is_alone_and_not_overtaken(parties: Parties)
     late.set()
 
 
+@pytest.mark.zk
 def test_who_comes_out_of_time_leaves_the_line(parties: Parties):
     holder, late = parties.make(), parties.make()
     with holder.lock(), pytest.raises(TimedOut, match=r"not free within 0\.05 s"):
@@ -151,6 +238,7 @@ def test_who_comes_out_of_time_leaves_the_line(parties: Parties):
     assert holder.line() == []
 
 
+@pytest.mark.zk
 def test_who_leaves_the_line_does_not_let_the_next_in(parties: Parties):
     party = parties.make()
 
@@ -170,6 +258,7 @@ def test_who_leaves_the_line_does_not_let_the_next_in(parties: Parties):
     last.set()
 
 
+@pytest.mark.zk
 def test_one_that_leaves_just_before_it_is_watched_does_not_let_the_next_in(parties: Parties):
     party, other = parties.make(), parties.make()
     with party.lock():
@@ -182,6 +271,7 @@ def test_one_that_leaves_just_before_it_is_watched_does_not_let_the_next_in(part
         assert len(party.line()) == 1
 
 
+@pytest.mark.zk
 def test_an_exception_leaves_the_line(parties: Parties, monkeypatch: pytest.MonkeyPatch):
     party = parties.make()
 
@@ -200,6 +290,7 @@ def test_an_exception_leaves_the_line(parties: Parties, monkeypatch: pytest.Monk
     assert party.line() == []
 
 
+@pytest.mark.zk
 def test_a_place_whose_reply_was_lost_is_found_again(parties: Parties):
     party = parties.make()
     party.connection.create(party._path)
@@ -212,6 +303,7 @@ def test_a_place_whose_reply_was_lost_is_found_again(parties: Parties):
     assert party.line() == []
 
 
+@pytest.mark.zk
 def test_the_first_lock_of_all_may_lose_its_reply_too(parties: Parties):
     party = parties.make()
     party.connection.lose = 2
@@ -220,6 +312,7 @@ def test_the_first_lock_of_all_may_lose_its_reply_too(parties: Parties):
         assert len(party.line()) == 1
 
 
+@pytest.mark.zk
 def test_a_place_whose_reply_was_lost_is_left_when_time_is_up(parties: Parties):
     party = parties.make()
     party.connection.create(party._path)
@@ -231,6 +324,7 @@ def test_a_place_whose_reply_was_lost_is_left_when_time_is_up(parties: Parties):
     assert party.line() == []
 
 
+@pytest.mark.zk
 def test_a_server_that_lags_makes_no_second_place_in_line(parties: Parties):
     party, other = parties.make(), parties.make()
     party.connection.create(party._path)
@@ -242,6 +336,7 @@ def test_a_server_that_lags_makes_no_second_place_in_line(parties: Parties):
     assert other.line() == []
 
 
+@pytest.mark.zk
 def test_a_place_that_a_server_has_not_heard_of_is_left(parties: Parties):
     party, other = parties.make(), parties.make()
     party.connection.create(party._path)
@@ -253,6 +348,7 @@ def test_a_place_that_a_server_has_not_heard_of_is_left(parties: Parties):
     assert other.line() == []
 
 
+@pytest.mark.zk
 def test_an_object_is_not_reentrant_but_serves_again(parties: Parties):
     party = parties.make()
     lock = party.lock(timeout=0.05)
@@ -269,6 +365,7 @@ def test_an_object_is_not_reentrant_but_serves_again(parties: Parties):
         lock.release()
 
 
+@pytest.mark.zk
 def test_the_holder_is_told_when_its_session_ends(parties: Parties):
     party, other = parties.make(), parties.make()
     told = threading.Event()
@@ -287,6 +384,7 @@ def test_the_holder_is_told_when_its_session_ends(parties: Parties):
     lock.release()
 
 
+@pytest.mark.zk
 def test_leaving_the_block_of_a_lost_lock_raises(parties: Parties):
     party = parties.make()
 
@@ -299,6 +397,7 @@ def test_leaving_the_block_of_a_lost_lock_raises(parties: Parties):
         lose_it()
 
 
+@pytest.mark.zk
 def test_a_holder_behind_a_silent_link_is_told_before_another_gets_the_lock(
     parties: Parties, cable: Cable
 ):
@@ -317,6 +416,7 @@ def test_a_holder_behind_a_silent_link_is_told_before_another_gets_the_lock(
     lock.release()
 
 
+@pytest.mark.zk
 def test_asking_makes_sure_that_the_lock_is_held(parties: Parties):
     party, other = parties.make(), parties.make()
     lock = party.lock()
@@ -331,6 +431,7 @@ def test_asking_makes_sure_that_the_lock_is_held(parties: Parties):
     lock.release()
 
 
+@pytest.mark.zk
 def test_asking_without_an_answer_says_so(parties: Parties, cable: Cable):
     party = parties.make(cable.address)
     lock = party.lock()
@@ -347,6 +448,7 @@ def test_asking_without_an_answer_says_so(parties: Parties, cable: Cable):
     lock.release()
 
 
+@pytest.mark.zk
 def test_a_lock_released_while_zookeeper_is_away_is_free_when_it_is_back(
     parties: Parties, cable: Cable
 ):
@@ -366,6 +468,7 @@ def test_a_lock_released_while_zookeeper_is_away_is_free_when_it_is_back(
         assert far.connection.session == session
 
 
+@pytest.mark.zk
 def test_a_waiter_keeps_its_place_through_a_short_suspension(parties: Parties, cable: Cable):
     far, near = parties.make(cable.address), parties.make()
     first = near.queue("first")
@@ -380,6 +483,7 @@ def test_a_waiter_keeps_its_place_through_a_short_suspension(parties: Parties, c
     last.set()
 
 
+@pytest.mark.zk
 @pytest.mark.parametrize("how", ["the session expires", "the link is silent"])
 def test_a_waiter_whose_session_ends_is_told(parties: Parties, cable: Cable, how: str):
     party, holder = parties.make(cable.address, MORTAL), parties.make()
@@ -404,6 +508,7 @@ def test_a_waiter_whose_session_ends_is_told(parties: Parties, cable: Cable, how
     cable.mend()
 
 
+@pytest.mark.zk
 def test_a_place_that_came_to_stand_in_the_next_session_is_left(parties: Parties):
     party = parties.make()
     party.connection.create(party._path)
@@ -420,6 +525,7 @@ def test_a_place_that_came_to_stand_in_the_next_session_is_left(parties: Parties
     assert party.line() == []
 
 
+@pytest.mark.zk
 def test_many_contend_and_never_two_hold_it(parties: Parties):
     crew = [parties.make() for _ in range(3)]
     holding: list[int] = []

@@ -6,7 +6,7 @@ import pytest
 
 from pyspider_zk.cluster.cluster_settings import with_values
 from pyspider_zk.cluster.events import EventKind
-from pyspider_zk.cluster.settings_store import SettingsStore
+from pyspider_zk.cluster.orders import SettingsStore
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.config import Settings
 from tests.integration.conftest import Crawl

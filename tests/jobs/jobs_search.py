@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Iterator
 
 from pyspider_zk.jobs.model import JobState, Outcome
-from tests.cluster.protocol_search import Violated
 from tests.jobs.jobs_askers import asker_steps
 from tests.jobs.jobs_states import (
     Asker,
@@ -33,6 +32,7 @@ from tests.jobs.jobs_world import (
     want,
     what_next,
 )
+from tests.support.exploration import Recovery, Violated
 
 ROUNDS = 8  # of everybody, within which all jobs must be done once no fault happens any more
 
@@ -168,27 +168,14 @@ def fault_of_forgetting(before: JobsState, after: JobsState) -> str | None:
     return None
 
 
-class JobRecovery:
-    """Looks whether all jobs end once no fault happens any more.
+def recovery() -> Recovery[JobsState]:
+    """Look whether all jobs end once no fault happens any more."""
+    return Recovery(calm, a_round, what_is_left, ROUNDS)
 
-    Everybody takes their steps in turn, fairly. States on the way to a good end are remembered,
-    so that the next one that comes by is known to be good.
-    """
 
-    def __init__(self) -> None:
-        self._good: set[JobsState] = set()
-        self.rounds = 0
-
-    def check(self, state: JobsState) -> None:
-        """Raise ``AssertionError`` if some job does not end."""
-        way = []
-        state = calm(state)
-        while state not in self._good and not is_ended(state):
-            assert len(way) < ROUNDS, f"not all done after {ROUNDS} rounds: {state}"
-            way.append(state)
-            state = a_round(state)
-        self.rounds = max(self.rounds, len(way))
-        self._good.update(way)
+def what_is_left(state: JobsState) -> str | None:
+    """Tell whether anything that was asked for is neither done nor cancelled."""
+    return None if is_ended(state) else "not all is done"
 
 
 def is_ended(state: JobsState) -> bool:

@@ -6,9 +6,9 @@ import pytest
 
 from pyspider_zk.jobs import rules
 from pyspider_zk.jobs.rules import Concern
-from tests.cluster.protocol_search import Violated
-from tests.jobs.jobs_search import JobRecovery, explore
+from tests.jobs.jobs_search import explore, recovery
 from tests.jobs.jobs_states import JobsState, birth
+from tests.support.exploration import Violated
 
 pytestmark = pytest.mark.timeout(900)  # they need the processor all the time
 
@@ -39,12 +39,12 @@ def name_of(item: object) -> str:
 
 
 def look_at_all(start: JobsState, at_least: int) -> str:
-    recovery, count = JobRecovery(), 0
+    recovering, count = recovery(), 0
     for state in explore(start):
-        recovery.check(state)
+        recovering.check(state)
         count += 1
     assert count >= at_least
-    return f"{count} states, from each all jobs end within {recovery.rounds} rounds of everybody"
+    return f"{count} states, from each all jobs end within {recovering.rounds} rounds of everybody"
 
 
 @pytest.mark.parametrize(("name", "start", "at_least"), SMALL, ids=name_of)

@@ -8,7 +8,7 @@ import pytest
 
 from pyspider_zk.cluster.event_log import EventLog
 from pyspider_zk.cluster.events import Event
-from pyspider_zk.cluster.fence import Fence
+from pyspider_zk.cluster.ownership import Fence
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import Unavailable

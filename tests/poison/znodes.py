@@ -11,7 +11,7 @@ from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.config import Settings
 from pyspider_zk.controller import WorkerController
 from pyspider_zk.errors import ClusterError
-from pyspider_zk.groups.records import Holder
+from pyspider_zk.groups.group import Holder
 from tests.poison import junk
 from tests.poison.entry import Place, Poison, Put
 from tests.poison.grip import Grip

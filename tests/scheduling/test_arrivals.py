@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from pyspider_zk.cluster.fence import Fence
+from pyspider_zk.cluster.ownership import Fence
 from pyspider_zk.errors import DatabaseAway, Unavailable
 from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.queues.api import Message

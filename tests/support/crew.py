@@ -12,8 +12,8 @@ from pyspider_zk.cluster.records import Assignment, Cluster, Load, Member, Slot
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import ClusterError, Unavailable
 from pyspider_zk.groups.ids import MemberId
-from pyspider_zk.zookeeper.clock import boottime
 from pyspider_zk.zookeeper.connection import Connection
+from pyspider_zk.zookeeper.waiting import boottime
 from tests.support.connected import patient
 from tests.support.waiting import eventually
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pyspider_zk.config import Settings
 from pyspider_zk.controller import WorkerController
 from pyspider_zk.errors import ClusterError
-from pyspider_zk.zookeeper.clock import boottime
+from pyspider_zk.zookeeper.waiting import boottime
 
 PAUSE = 0.005  # seconds
 

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 
 from pyspider_zk.config import Settings
-from pyspider_zk.groups.group import Group
-from pyspider_zk.groups.records import Participant
+from pyspider_zk.groups.group import Group, Participant
 from pyspider_zk.zookeeper.connection import Connection
 from tests.support.zk_faults import Lossy
 

@@ -10,9 +10,10 @@ from kazoo.exceptions import BadVersionError, NodeExistsError, NoNodeError
 
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import SessionLost, Unavailable
-from pyspider_zk.zookeeper.connection import Connection, local_address
+from pyspider_zk.zookeeper.connection import Connection
 from pyspider_zk.zookeeper.session import Change
 from pyspider_zk.zookeeper.steps import Check, Create, Delete, Write
+from pyspider_zk.zookeeper.wire import local_address
 from tests.support.crew import Cable, expire
 from tests.support.ports import own_port
 from tests.support.waiting import eventually

@@ -16,7 +16,7 @@ import pytest
 from pyspider_zk.config import Settings
 from pyspider_zk.controller import WorkerController
 from pyspider_zk.local.services import ZooKeeperServer
-from pyspider_zk.zookeeper.clock import boottime
+from pyspider_zk.zookeeper.waiting import boottime
 from tests.chaos.network import HUB_ADDRESS, Network, check_permission
 from tests.support.crew import Crew, OpenTimes
 from tests.support.needed import skip_without_needed

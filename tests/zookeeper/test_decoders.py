@@ -26,11 +26,11 @@ from pyspider_zk.cluster.records import (
     decode_scale,
     encode_acks,
 )
-from pyspider_zk.cluster.slot_rates import SlotRates
+from pyspider_zk.cluster.weighing import SlotRates
 from pyspider_zk.errors import BadMessage
-from pyspider_zk.groups.barrier_rules import BarrierArrivals, BarrierState
+from pyspider_zk.groups.barriers import BarrierArrivals, BarrierState
+from pyspider_zk.groups.group import Holder, Participant
 from pyspider_zk.groups.ids import MemberId
-from pyspider_zk.groups.records import Holder, Participant
 from pyspider_zk.jobs.model import BatchRecord, Job
 from pyspider_zk.zookeeper.codec import plain
 

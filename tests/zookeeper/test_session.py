@@ -3,7 +3,6 @@
 import queue
 import socket
 import struct
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
@@ -12,8 +11,6 @@ from kazoo.client import KazooState
 from kazoo.exceptions import SessionExpiredError
 
 from pyspider_zk.config import Settings
-from pyspider_zk.errors import Unavailable
-from pyspider_zk.zookeeper.background import Errands
 from pyspider_zk.zookeeper.connection import Connection
 from pyspider_zk.zookeeper.session import Change, Session
 from pyspider_zk.zookeeper.wire import Wire
@@ -429,35 +426,3 @@ def test_more_than_the_server_grants_is_not_counted_on(settings: Settings):
 
     assert greedy.times.granted == 40.0
     greedy.stop()
-
-
-@pytest.fixture
-def errands() -> Iterator[Errands]:
-    errands = Errands()
-    errands.start()
-    yield errands
-    errands.stop()
-
-
-def test_what_cannot_be_done_now_is_done_once_it_can_be(errands: Errands):
-    tries: list[int] = []
-    done = threading.Event()
-
-    def second_time() -> None:
-        tries.append(1)
-        if len(tries) < 2:
-            raise Unavailable("away")
-        done.set()
-
-    errands.do_until_done(second_time)
-
-    assert done.wait(60)
-
-
-def test_an_errand_that_fails_keeps_no_other_from_being_done(errands: Errands):
-    done = threading.Event()
-    errands.do(lambda: 1 / 0)
-    errands.do_until_done(lambda: 1 / 0)
-    errands.do(done.set)
-
-    assert done.wait(60)

@@ -1,11 +1,12 @@
-"""Waiting: looks first, looks again when woken, and gives up in time."""
+"""Waiting looks first, again when woken, and gives up in time; an errand is tried until done."""
 
 import threading
+from collections.abc import Iterator
 
 import pytest
 
 from pyspider_zk.errors import SessionLost, Unavailable
-from pyspider_zk.zookeeper.waiting import Waiter
+from pyspider_zk.zookeeper.waiting import Errands, Waiter
 
 
 def test_what_holds_already_is_not_waited_for():
@@ -45,3 +46,35 @@ def test_any_other_error_ends_the_waiting():
 
     with pytest.raises(SessionLost):
         Waiter().until(fail, 60)
+
+
+@pytest.fixture
+def errands() -> Iterator[Errands]:
+    errands = Errands()
+    errands.start()
+    yield errands
+    errands.stop()
+
+
+def test_what_cannot_be_done_now_is_done_once_it_can_be(errands: Errands):
+    tries: list[int] = []
+    done = threading.Event()
+
+    def second_time() -> None:
+        tries.append(1)
+        if len(tries) < 2:
+            raise Unavailable("away")
+        done.set()
+
+    errands.do_until_done(second_time)
+
+    assert done.wait(60)
+
+
+def test_an_errand_that_fails_keeps_no_other_from_being_done(errands: Errands):
+    done = threading.Event()
+    errands.do(lambda: 1 / 0)
+    errands.do_until_done(lambda: 1 / 0)
+    errands.do(done.set)
+
+    assert done.wait(60)

@@ -7,11 +7,11 @@ from typing import Any, cast
 from flask import current_app
 from flask_login import current_user
 
+from pyspider_zk.cluster.directory import LeaseWatch
 from pyspider_zk.cluster.event_log import EventLog
 from pyspider_zk.cluster.events import Event
-from pyspider_zk.cluster.lease_watch import LeaseWatch
+from pyspider_zk.cluster.orders import SettingsStore
 from pyspider_zk.cluster.records import Cluster
-from pyspider_zk.cluster.settings_store import SettingsStore
 from pyspider_zk.config import Settings
 from pyspider_zk.jobs.batch_service import BatchService
 from pyspider_zk.queues.api import ParkingLot, SlotQueues

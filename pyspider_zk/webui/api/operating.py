@@ -6,7 +6,7 @@ from typing import Any
 
 from pyspider_zk.cluster.cluster_settings import Maintenance
 from pyspider_zk.cluster.events import Event, EventKind
-from pyspider_zk.cluster.preview import SlotMove, preview, without_maintenance
+from pyspider_zk.cluster.rebalancing import SlotMove, preview, without_maintenance
 from pyspider_zk.errors import Conflict
 from pyspider_zk.jobs.rules import digest_of
 from pyspider_zk.projects.rows import ACTIVE

@@ -13,9 +13,8 @@ from pyspider_zk.cluster.cluster_settings import (
     WeighBy,
 )
 from pyspider_zk.cluster.events import Event
-from pyspider_zk.cluster.phases import Phase
-from pyspider_zk.cluster.preview import SlotMove
-from pyspider_zk.cluster.records import Component, Load, Member, Slot
+from pyspider_zk.cluster.rebalancing import SlotMove
+from pyspider_zk.cluster.records import Component, Load, Member, Phase, Slot
 from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.jobs.answers import BATCH_STATES, BatchStatus, Plan, Project
 from pyspider_zk.jobs.model import GROUP_LIMIT, PRIORITIES, JobState

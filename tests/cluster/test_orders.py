@@ -4,9 +4,8 @@ import pytest
 
 from pyspider_zk.cluster.cluster_settings import ClusterSettings, Maintenance
 from pyspider_zk.cluster.event_log import EventLog
-from pyspider_zk.cluster.orders import Orders
+from pyspider_zk.cluster.orders import Orders, SettingsStore
 from pyspider_zk.cluster.records import LeaseTerms
-from pyspider_zk.cluster.settings_store import SettingsStore
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import Conflict, Mismatch
@@ -129,6 +128,20 @@ def test_each_change_has_an_event_with_the_user_and_no_change_has_none(
     events = [event for _, event in EventLog(connection, tree).read() if event.who == "me"]
     assert [event.kind for event in events] == ["settings", "maintenance", "evict", "pin"]
     assert events[0].text == "moves set to 5, lease unset"
+
+
+def test_what_is_taken_back_leaves_the_settings_as_they_were(
+    crew: Crew, store: SettingsStore, orders: Orders
+):
+    crew.start_and_share(1)
+    orders.evict(8)
+    before = orders.pin(4, 8)
+
+    evicted, pinned = orders.evict(7), orders.pin(3, 7)
+
+    assert (evicted.evicted, dict(pinned.pins)) == ((7, 8), {4: 8, 3: 7})
+    orders.admit(7)
+    assert orders.unpin(3) == before == store.read()
 
 
 def test_without_a_cluster_there_are_no_settings(orders: Orders):
