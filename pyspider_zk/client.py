@@ -33,10 +33,10 @@ from pyspider_zk.errors import (
     Unavailable,
 )
 from pyspider_zk.jobs.answers import BatchStatus, Plan, Project
-from pyspider_zk.jobs.queue import NORMAL
+from pyspider_zk.jobs.model import NORMAL
 from pyspider_zk.projects.names import check_project_name
 from pyspider_zk.projects.slots import slot_of
-from pyspider_zk.rpc.caller import Caller, calling
+from pyspider_zk.rpc.admission import Caller, calling
 from pyspider_zk.rpc.client import call, credentials_of
 
 __all__ = [

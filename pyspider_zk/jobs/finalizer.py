@@ -10,9 +10,9 @@ from pyspider_zk.cluster.event_log import EventLog
 from pyspider_zk.cluster.fence import Fence
 from pyspider_zk.databases.guarded import Guarded, guarded
 from pyspider_zk.errors import ClusterError, SessionLost, Unavailable
+from pyspider_zk.jobs.answers import ended_event, outcome_dict
 from pyspider_zk.jobs.model import Batch, Job, JobName, JobState
 from pyspider_zk.jobs.queue import JobQueue
-from pyspider_zk.jobs.reports import ended_event, outcome_dict
 from pyspider_zk.loop import Loop
 from pyspider_zk.outage import Outage
 from pyspider_zk.zookeeper.errors import OUTDATED

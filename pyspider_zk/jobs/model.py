@@ -19,6 +19,7 @@ from pyspider_zk.projects.rows import is_text
 from pyspider_zk.zookeeper.codec import decode, encode, plain
 
 PRIORITIES = range(1000)
+NORMAL = 500  # the priority of a batch that has no other
 GROUP_LIMIT = 200  # characters
 KEY_LIMIT = 64  # characters; pyspider's task ids in MySQL and PostgreSQL
 KEY_MARK = 16  # hexadecimal digits

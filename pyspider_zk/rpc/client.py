@@ -1,4 +1,4 @@
-"""XML-RPC client of one member; call and response prove the secret."""
+"""XML-RPC client of one member; call and response prove the secret. Also other requests to it."""
 
 import http.client
 import re
@@ -11,11 +11,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
+from urllib.parse import urlsplit
 from xml.parsers.expat import ExpatError
 
 from pyspider_zk.cluster.records import Member
 from pyspider_zk.config import Settings
-from pyspider_zk.rpc.caller import current_caller
+from pyspider_zk.errors import Unavailable
+from pyspider_zk.rpc.admission import Caller, calling, current_caller
 from pyspider_zk.rpc.proof import ANSWER_HEADER, Call, Prover, digest
 from pyspider_zk.rpc.tls import TLS, NoTls, connect
 from pyspider_zk.rpc.values import foreign_texts
@@ -166,7 +168,7 @@ class _Link:
 
         Raises:
             NoTls: it is not spoken there, and must be.
-        OSError: nobody can be reached there.
+            OSError: nobody can be reached there.
         """
         if self._tls:
             return connect(self.address, self._credentials.context, self._timeout)
@@ -226,3 +228,35 @@ def _value(answer: _Answer) -> Any:
     if len(values) != 1:
         raise xmlrpc.client.Error(f"{len(values)} values")
     return values[0]
+
+
+def posted(body: bytes, address: str, settings: Settings) -> dict[str, Any]:
+    """Return the arguments of a request with some JSON, which proves the secret if there is one.
+
+    Args:
+        address: with the port; the scheme may be left out.
+    """
+    headers = {"Content-Type": "application/json"}
+    if settings.secret:
+        host = urlsplit(address if "://" in address else f"//{address}").netloc
+        call = Call(host, int(time.time()), secrets.token_hex(16), "", digest(body))
+        headers |= {"Host": host, "Authorization": Prover(settings.secret).header(call)}
+    return {"body": body, "headers": headers, "ca_certs": settings.xmlrpc_tls_ca or None}
+
+
+def request_drain(number: int, member: Member, settings: Settings, who: str) -> None:
+    """Ask a member to move its slots to others and to end; a repeated request changes nothing.
+
+    Blocks for some seconds at most.
+
+    Raises:
+        Unavailable: it does not answer, or refuses.
+    """
+    try:
+        with calling(Caller(who)):
+            call(member, "local_drain", credentials=credentials_of(settings))
+    except (OSError, xmlrpc.client.Fault) as error:
+        raise Unavailable(
+            f"member {number} cannot be asked to drain: {error}; `pyspider-zk evict {number}`"
+            " moves its slots away without it"
+        ) from error

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 
 from pyspider_zk.cluster.records import Cluster
 from pyspider_zk.metrics import families
-from pyspider_zk.metrics.exposition import Metrics
+from pyspider_zk.metrics.families import Metrics
 from pyspider_zk.queues.names import QueueKind
 from pyspider_zk.queues.queue_sizes import DEAD_LETTERS
 from pyspider_zk.scheduling.census import ClusterLook

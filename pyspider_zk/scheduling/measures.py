@@ -5,7 +5,7 @@ from typing import Any
 
 from pyspider_zk.cluster.ownership import Ownership
 from pyspider_zk.metrics import families
-from pyspider_zk.metrics.exposition import Metrics
+from pyspider_zk.metrics.families import Metrics
 from pyspider_zk.scheduling.round_times import RoundTimes
 from pyspider_zk.scheduling.scheduler import SlotScheduler
 from pyspider_zk.zookeeper.clock import boottime

@@ -4,6 +4,7 @@ The API has its own events. A request that was refused before, for lack of a log
 change and has no event, so nobody can push other events out of the log by being refused.
 """
 
+import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -15,28 +16,41 @@ from flask import Response, request
 from werkzeug.exceptions import RequestEntityTooLarge
 
 from pyspider_zk.cluster.events import Event, EventKind
+from pyspider_zk.errors import ClusterError
 from pyspider_zk.projects.names import PROJECT_NAME_LIMIT
-from pyspider_zk.webui.journal import Append, record
 from pyspider_zk.webui.logins import LOGIN
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
+logger = logging.getLogger(__name__)
+
 _DAV = frozenset({"PUT", "DELETE", "MOVE", "COPY", "MKCOL", "PROPPATCH", "POST"})
 _VALUE_LIMIT = 80  # characters of a value that the text quotes
 _UPDATE, _RUN, _SCRIPT = "/update", "/run", "/debug/"
 
+Append = Callable[[Event], Any]
+"""Function that writes an event; may raise ``ClusterError``."""
+
 Clock = Callable[[], float]
+"""Seconds since the epoch."""
+
+
+def record(append: Append, event: Event) -> None:
+    """Append to the event log; if that is away, the event goes to the log of the process.
+
+    Blocks for some seconds at most.
+    """
+    try:
+        append(event)
+    except ClusterError as error:
+        by = event.who or "somebody who is not logged in"
+        logger.warning("%s by %s; it is not in the event log: %s", event.text, by, error)
 
 
 @contextmanager
 def audited(flask_app: Any, append: Append, clock: Clock = time.time) -> Iterator[None]:
-    """Write events of changes by pyspider's pages while the block runs.
-
-    Args:
-        append: writes an event.
-        clock: seconds since the epoch.
-    """
+    """Write events of changes by pyspider's pages while the block runs."""
 
     def tell(response: Response) -> Response:
         if not _may_change(request.method, request.path):

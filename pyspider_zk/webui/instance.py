@@ -1,7 +1,9 @@
 """Instance: the object to name as pyspider's ``--webui-instance``."""
 
 import signal
-from collections.abc import Callable, Iterator
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from typing import Any
 
@@ -35,17 +37,14 @@ from pyspider_zk.queues.queue_sizes import QueueSizes
 from pyspider_zk.rpc.client import credentials_of
 from pyspider_zk.rpc.router import Router
 from pyspider_zk.webui import cluster
-from pyspider_zk.webui.api import PREFIX, Backend, create_api
-from pyspider_zk.webui.dashboard import Dashboard
+from pyspider_zk.webui.accounts import NO_SCHEDULER_RPC, check_open, login_faults, login_settings
+from pyspider_zk.webui.api import PREFIX, create_api
+from pyspider_zk.webui.api.backend import Backend, Readings
 from pyspider_zk.webui.lent import configured, replaced
 from pyspider_zk.webui.limits import limited
-from pyspider_zk.webui.opening import NO_SCHEDULER_RPC, check_open, login_faults, login_settings
-from pyspider_zk.webui.project_rows import ShownProjects
+from pyspider_zk.webui.page_data import Answering, Dashboard, ShownProjects
 from pyspider_zk.webui.protection import protected
 from pyspider_zk.webui.rebalancer import Rebalancer
-from pyspider_zk.webui.refusals import Answering
-from pyspider_zk.webui.requests_in_hand import RequestsInHand
-from pyspider_zk.webui.snapshot import Readings
 from pyspider_zk.webui.trials import run_apart
 from pyspider_zk.zookeeper.connection import Connection
 
@@ -53,6 +52,37 @@ HOME = f"{cluster.PREFIX}/"
 
 PATIENCE = 1.0
 """Seconds that a member may take for an answer that the operations page soon repeats."""
+
+WsgiApp = Callable[[dict[str, Any], Any], Iterable[bytes]]
+
+
+class RequestsInHand:
+    """A WSGI application that knows which requests it is answering. Threads: any.
+
+    Args:
+        inner: answers them.
+        clock: in seconds.
+    """
+
+    def __init__(self, inner: WsgiApp, clock: Callable[[], float] = time.monotonic) -> None:
+        self._inner = inner
+        self._clock = clock
+        self._since: dict[int, float] = {}  # by thread
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        """Answer a request."""
+        thread = threading.get_ident()
+        self._since[thread] = self._clock()
+        try:
+            return self._inner(environ, start_response)
+        finally:
+            del self._since[thread]
+
+    @property
+    def age(self) -> float:
+        """Seconds since the oldest came; 0 without one."""
+        oldest = min(self._since.copy().values(), default=None)
+        return 0.0 if oldest is None else self._clock() - oldest
 
 
 class _Sum:

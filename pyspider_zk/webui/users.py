@@ -1,4 +1,4 @@
-"""The user file: who may log in to the web UI, with hashed passwords."""
+"""The user file: who may log in to the web UI, in which role, with hashed passwords."""
 
 import fcntl
 import os
@@ -8,13 +8,13 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from pathlib import Path
 
 import msgspec
 from werkzeug.security import generate_password_hash
 
 from pyspider_zk.errors import BadRequest, ConfigError, NotFound
-from pyspider_zk.webui.roles import Role
 from pyspider_zk.zookeeper.codec import decoder
 
 LONGEST_NAME = 64
@@ -22,6 +22,22 @@ SHORTEST_PASSWORD = 8
 LONGEST_PASSWORD = 1024
 _METHOD = "scrypt:"
 _MOST = 2**20  # bytes of the file
+
+
+class Role(StrEnum):
+    """Role of an account; each includes the ones before it."""
+
+    VIEWER = "viewer"
+    """Look at everything."""
+    OPERATOR = "operator"
+    """Start, stop, delete and set projects."""
+    ADMIN = "admin"
+    """Edit and run scripts."""
+
+    def may(self, needed: "Role") -> bool:
+        """Return whether this role is enough where another is needed."""
+        order = list(Role)
+        return order.index(self) >= order.index(needed)
 
 
 @dataclass(frozen=True)

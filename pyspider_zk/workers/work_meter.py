@@ -6,8 +6,7 @@ from time import monotonic
 from typing import Any, Protocol
 
 from pyspider_zk.cluster.records import ComponentKind
-from pyspider_zk.metrics.exposition import Metrics
-from pyspider_zk.metrics.families import PASSED_OVER, WORK, WORKED
+from pyspider_zk.metrics.families import PASSED_OVER, WORK, WORKED, Metrics
 from pyspider_zk.metrics.health import Pulse
 
 

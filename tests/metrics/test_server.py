@@ -10,11 +10,9 @@ import trustme
 from pyspider.libs.http_server import Limits
 
 from pyspider_zk.errors import ConfigError
-from pyspider_zk.metrics.admission import ScrapeAdmission
-from pyspider_zk.metrics.exposition import Exposition
-from pyspider_zk.metrics.families import SLOTS_OWNED
+from pyspider_zk.metrics.families import SLOTS_OWNED, Exposition
 from pyspider_zk.metrics.health import Health, Pulse
-from pyspider_zk.metrics.server import LIMITS, MetricsServer
+from pyspider_zk.metrics.server import LIMITS, MetricsServer, ScrapeAdmission
 from tests.metrics.requests import LOOPBACK, get
 
 TOKEN = "a token of the tests"  # noqa: S105

@@ -13,11 +13,8 @@ from werkzeug.wrappers import Response
 
 from pyspider_zk.webui.access import Access
 from pyspider_zk.webui.accounts import FileAccounts, all_accounts
-from pyspider_zk.webui.logins import Logins
-from pyspider_zk.webui.roles import Role
-from pyspider_zk.webui.sessions import LoginSessions
-from pyspider_zk.webui.throttle import PER_PEER, Throttle
-from pyspider_zk.webui.users import change_users
+from pyspider_zk.webui.logins import PER_PEER, Logins, LoginSessions, Throttle
+from pyspider_zk.webui.users import Role, change_users
 
 ANN = {"webui_username": "ann", "webui_password": "secret"}
 EVE = {"viewer_username": "eve", "viewer_password": "look"}

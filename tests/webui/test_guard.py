@@ -11,10 +11,9 @@ from werkzeug.test import Client, TestResponse, run_wsgi_app
 from werkzeug.wrappers import Response
 
 from pyspider_zk.config import Settings
-from pyspider_zk.webui.headers import Headers
+from pyspider_zk.webui.browsers import Guard, Headers, Hosts, hosts_of, is_foreign
 from pyspider_zk.webui.instance import ClusterWebUI
 from pyspider_zk.webui.protection import protected
-from pyspider_zk.webui.same_site import Guard, Hosts, hosts_of, is_foreign
 
 HOST = "crawl.example.org:5000"
 TRUSTED = "https://front.example.org"

@@ -4,7 +4,7 @@ import pytest
 from werkzeug.test import Client
 from werkzeug.wrappers import Response
 
-from pyspider_zk.webui.headers import Headers, policy_for
+from pyspider_zk.webui.browsers import Headers, policy_for
 
 PAGES = [
     "/",

@@ -22,7 +22,7 @@ from pyspider_zk.queues.connect import connect
 from pyspider_zk.queues.memory import MemoryBroker
 from pyspider_zk.queues.names import QueueKind
 from pyspider_zk.webui.instance import ClusterWebUI
-from pyspider_zk.webui.refusals import Answering
+from pyspider_zk.webui.page_data import Answering
 from tests.support.connected import looking
 from tests.support.live_cluster import DEADLINE, LiveCluster
 from tests.support.ports import own_port

@@ -12,11 +12,19 @@ import pytest
 
 from pyspider_zk.webui import accounts
 from pyspider_zk.webui.accounts import FileAccounts, account_faults, all_accounts
-from pyspider_zk.webui.logins import Login, Logins, TooManyTries, WrongLogin
-from pyspider_zk.webui.roles import Role
-from pyspider_zk.webui.sessions import COOKIE, LASTS, LoginSessions
-from pyspider_zk.webui.throttle import PER_PEER, PER_USER, Throttle
-from pyspider_zk.webui.users import change_users, read_users, remove_user
+from pyspider_zk.webui.logins import (
+    COOKIE,
+    LASTS,
+    PER_PEER,
+    PER_USER,
+    Login,
+    Logins,
+    LoginSessions,
+    Throttle,
+    TooManyTries,
+    WrongLogin,
+)
+from pyspider_zk.webui.users import Role, change_users, read_users, remove_user
 from tests.support.clock import Clock
 
 ANN = {"webui_username": "ann", "webui_password": "secret"}

@@ -13,9 +13,8 @@ from werkzeug.wrappers import Request, Response
 
 from pyspider_zk.config import Settings
 from pyspider_zk.webui.instance import ClusterWebUI
-from pyspider_zk.webui.protection import protected
-from pyspider_zk.webui.real_ip import RealIP
-from pyspider_zk.webui.throttle import PER_PEER
+from pyspider_zk.webui.logins import PER_PEER
+from pyspider_zk.webui.protection import RealIP, protected
 
 PROXIES = ("192.0.2.1/32", "10.0.0.0/8", "2001:db8::/64")
 

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from pyspider_zk.metrics.families import FAMILIES, Source
-from pyspider_zk.webui.instance import ClusterWebUI
-from pyspider_zk.webui.requests_in_hand import RequestsInHand
+from pyspider_zk.webui.instance import ClusterWebUI, RequestsInHand
 from tests.metrics.reading import family_of, parsed, undeclared
 from tests.metrics.requests import get
 from tests.support.live_cluster import LiveCluster

@@ -2,7 +2,8 @@
 
 import pytest
 
-from pyspider_zk.webui.roles import Role, needed_role
+from pyspider_zk.webui.access import needed_role
+from pyspider_zk.webui.users import Role
 
 
 @pytest.mark.parametrize(

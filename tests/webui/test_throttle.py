@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from pyspider_zk.webui.throttle import PER_PEER, PER_USER, Key, Throttle, peer_key
+from pyspider_zk.webui.logins import PER_PEER, PER_USER, Key, Throttle, peer_key
 from tests.support.clock import Clock
 
 
