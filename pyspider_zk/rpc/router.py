@@ -11,8 +11,8 @@ import logging
 import threading
 import time
 import xmlrpc.client
-from collections.abc import Callable, Collection, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Collection, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import Any
 
@@ -122,14 +122,11 @@ class Router:
         """
         answers: list[Any] = []
         fault: xmlrpc.client.Fault | None = None
-        for member, future in self._asked(method, *args).items():
-            try:
-                found = self._got(member, future)
-            except xmlrpc.client.Fault as error:
-                logger.warning("%s at member %s: %s", method, member, error)
-                fault = error
-                continue
-            answers += [each for each in found if _is_of_shape(shape, method, member, each)]
+        for member, answer in self._answers(method, *args):
+            if isinstance(answer, xmlrpc.client.Fault):
+                fault = answer
+            elif not isinstance(answer, OSError) and _is_of_shape(shape, method, member, answer):
+                answers.append(answer)
         if not answers and fault is not None:
             raise fault
         if not answers:
@@ -150,39 +147,37 @@ class Router:
         Raises:
             OSError: ZooKeeper does not answer, and no members are known.
         """
-        answers: dict[MemberId, Any] = {}
-        silent = []
-        for member, future in self._asked(method, *args, past=past).items():
-            try:
-                got = self._got(member, future)
-            except xmlrpc.client.Fault as fault:
-                logger.warning("%s at member %s: %s", method, member, fault)
-                got = []
-            if got:
-                answers[member] = got[0]
-            else:
-                silent.append(member)
+        answers = dict(self._answers(method, *args, past=past))
+        silent = [member for member, answer in answers.items() if isinstance(answer, Exception)]
+        for member in silent:
+            del answers[member]
         return answers, silent
 
-    def _asked(
+    def _answers(
         self, method: str, *args: Any, past: Collection[MemberId] = ()
-    ) -> dict[MemberId, Future[Any]]:
-        return {
+    ) -> Iterator[tuple[MemberId, Any]]:
+        """Call every member at once; yield what each answers: a value, a ``Fault`` or an OSError.
+
+        The last means that it cannot be reached.
+        """
+        calls = {
             member: self._pool.submit(copy_context().run, self._call, record, method, *args)
             for member, record in self._cluster().members.items()
             if member not in past
         }
+        for member, future in calls.items():
+            try:
+                yield member, future.result()
+            except xmlrpc.client.Fault as fault:
+                logger.warning("%s at member %s: %s", method, member, fault)
+                yield member, fault
+            except OSError as error:
+                logger.warning("member %s cannot be reached: %s", member, error)
+                self._forget()
+                yield member, error
 
     def _call(self, member: Member, method: str, *args: Any) -> Any:
         return call(member, method, *args, credentials=self._credentials, timeout=self._timeout)
-
-    def _got(self, member: MemberId, future: Future[Any]) -> list[Any]:
-        try:
-            return [future.result()]
-        except OSError as error:
-            logger.warning("member %s cannot be reached: %s", member, error)
-            self._forget()
-            return []
 
     def _ask_owner(self, method: str, task: Mapping[str, Any]) -> Any:
         """Call the owner of the task's project; any other member if it has none at the moment."""
@@ -227,11 +222,7 @@ def _union(answers: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def check_limit(limit: object) -> None:
-    """Check a number of entries.
-
-    Raises:
-        xmlrpc.client.Fault: it is invalid.
-    """
+    """Raise a ``Fault`` unless this can be a number of entries."""
     if not isinstance(limit, int) or isinstance(limit, bool):
         raise xmlrpc.client.Fault(400, f"limit must be a whole number, not {limit!r:.80}")
 
