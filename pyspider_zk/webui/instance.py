@@ -171,7 +171,6 @@ class ClusterWebUI:
             ConfigError: the secret for calls to schedulers cannot be used.
         """
         settings = settings or current_settings()
-        tree = Tree(settings.root)
         asking = credentials_of(settings)
         asking.check()
         with (
@@ -180,18 +179,27 @@ class ClusterWebUI:
             closing(
                 Router(Directory(settings, present.connection).read, credentials=asking)
             ) as router,
-            configured(self.config, {"projectdb": ShownProjects(self.config["projectdb"])}),
-            configured(self.config, {"run_apart": run_apart}),
+            configured(self.config, self._given(settings, present.connection)),
             limited(self.flask_app),
             self._with_pages(settings, present.connection, queues),
             self._monitored(settings, present.connection),
-            configured(
-                self.config, {"cluster": Dashboard(_reader(settings, present.connection), HOME)}
+            protected(
+                self.flask_app,
+                settings,
+                EventLog(present.connection, Tree(settings.root)).append,
+                listens,
             ),
-            protected(self.flask_app, settings, EventLog(present.connection, tree).append, listens),
             configured(self.config, self._feed(Answering(router), queues)),
         ):
             yield
+
+    def _given(self, settings: Settings, connection: Connection) -> dict[str, Any]:
+        """Return the settings by which the views show the cluster and run scripts."""
+        return {
+            "projectdb": ShownProjects(self.config["projectdb"]),
+            "run_apart": run_apart,
+            "cluster": Dashboard(_reader(settings, connection), HOME),
+        }
 
     @contextmanager
     def _monitored(self, settings: Settings, connection: Connection) -> Iterator[None]:
@@ -206,51 +214,36 @@ class ClusterWebUI:
         ):
             yield
 
-    def _backend(
-        self,
-        settings: Settings,
-        connection: Connection,
-        queues: Queues,
-        read: Callable[[], Cluster],
-        rpc: Router,
-        rebalancer: Rebalancer,
-    ) -> Backend:
-        tree = Tree(settings.root)
-        events = EventLog(connection, tree)
-        jobs = JobQueue(connection, tree.jobs)
-        batch_service = BatchService(self.config["projectdb"], jobs, events, read, settings.slots)
-        lengths = QueueSizes(queues, self.config["queues"])
-        return Backend(
-            cluster=read,
-            queues=lengths.read,
-            batch_service=batch_service,
-            events=events,
-            slot_queues=queues.slot_queues,
-            parking_lot=queues.parking_lot,
-            rpc=rpc,
-            leases=LeaseWatch(),
-            settings=settings,
-            settings_store=SettingsStore(connection, tree),
-            rebalancer=rebalancer,
-            config=self.config,
-        )
-
     @contextmanager
     def _with_pages(
         self, settings: Settings, connection: Connection, queues: Queues
     ) -> Iterator[None]:
         """Serve the API and the operations page beside pyspider's pages while the block runs."""
-        readings = Readings(_reader(settings, connection))
-        pages = cluster.create_pages(self.config)
-        asking = credentials_of(settings)
-        store = SettingsStore(connection, Tree(settings.root))
+        tree, read = Tree(settings.root), _reader(settings, connection)
+        readings, asking = Readings(read), credentials_of(settings)
+        events, store = EventLog(connection, tree), SettingsStore(connection, tree)
+        jobs, projectdb = JobQueue(connection, tree.jobs), self.config["projectdb"]
         with (
             closing(
                 Router(readings.recent, fresh_for=0, timeout=PATIENCE, credentials=asking)
             ) as hasty,
-            closing(Rebalancer(store, _reader(settings, connection))) as rebalancer,
+            closing(Rebalancer(store, read)) as rebalancer,
         ):
-            backend = self._backend(settings, connection, queues, readings.read, hasty, rebalancer)
+            backend = Backend(
+                cluster=readings.read,
+                queues=QueueSizes(queues, self.config["queues"]).read,
+                batch_service=BatchService(projectdb, jobs, events, readings.read, settings.slots),
+                events=events,
+                slot_queues=queues.slot_queues,
+                parking_lot=queues.parking_lot,
+                rpc=hasty,
+                leases=LeaseWatch(),
+                settings=settings,
+                settings_store=store,
+                rebalancer=rebalancer,
+                config=self.config,
+            )
+            pages = cluster.create_pages(self.config)
             ours: dict[str, Any] = {PREFIX: create_api(backend), cluster.PREFIX: pages}
             both = DispatcherMiddleware(self.flask_app.wsgi_app, ours)
             with replaced(self.flask_app, "wsgi_app", both):
