@@ -53,7 +53,8 @@ class BatchService:
 
     Threads: any. Calls block for some seconds at most. All raise ``Unavailable`` if ZooKeeper or
     the project database does not answer; the request may have been accepted by then, so repeat it
-    with the same batch id.
+    with the same batch id. Whatever is about one batch raises ``NotFound`` if there is none of that
+    id (any more).
 
     Args:
         projectdb: pyspider's; a copy of it is used.
@@ -153,7 +154,6 @@ class BatchService:
         the new batch.
 
         Raises:
-            NotFound: there is no such batch.
             BadRequest: it has not ended, or no project that it failed for still exists.
         """
         former = self._find(batch)
@@ -175,11 +175,7 @@ class BatchService:
         """Stop a batch before its next projects; what is done is not undone.
 
         Args:
-            batch: the id.
             user: who cancels it, for the event log.
-
-        Raises:
-            NotFound: there is no such batch.
         """
         record = self._jobs.record(batch) if batch else None
         if record is None:
@@ -191,19 +187,11 @@ class BatchService:
     # --- reports ---
 
     def batch(self, batch: str) -> Told:
-        """Return the status of a batch.
-
-        Raises:
-            NotFound: there is no batch with this id (any more).
-        """
+        """Return the status of a batch."""
         return batch_dict(self._find(batch))
 
     def failed(self, batch: str) -> list[str]:
-        """Return all projects that a batch failed for.
-
-        Raises:
-            NotFound: there is no such batch.
-        """
+        """Return all projects that a batch failed for."""
         return sorted(batch_failures(self._find(batch)))
 
     def batches(self, offset: int = 0, limit: int | None = None) -> ResultPage:

@@ -25,7 +25,7 @@ from pyspider_zk.jobs.model import (
     name_prefix,
 )
 from pyspider_zk.jobs.rules import digest_of, ended, forgettable
-from pyspider_zk.jobs.store import JobMove, JobStore
+from pyspider_zk.jobs.store import JobMove, JobStore, parts
 from pyspider_zk.jobs.transactions import (
     cancel_pending_steps,
     cancel_record_steps,
@@ -140,11 +140,10 @@ class Batches:
     def cancel(self, batch: str, event: Create | None = None) -> int:
         """Cancel a batch: pending jobs end at once, running ones are requested to stop.
 
-        Args:
-            batch: the id.
-            event: written together with the mark in the batch, once.
-
         Jobs whose records cannot be read end as well, with other records.
+
+        Args:
+            event: written together with the mark in the batch, once.
 
         Returns:
             How many jobs were affected.
@@ -285,7 +284,7 @@ class Batches:
 
     def _end_pending(self, batch: str) -> int:
         names = self._names_of([batch], JobState.PENDING)
-        return sum(map(self._end_some, _parts(names, READ_AT_ONCE)))
+        return sum(map(self._end_some, parts(names, READ_AT_ONCE)))
 
     def _end_some(self, names: Sequence[JobName]) -> int:
         found, now = self._store.read(JobState.PENDING, names), self._clock()
@@ -353,7 +352,3 @@ def _by_group(names: Iterable[JobName]) -> dict[str, list[JobName]]:
     for name in names:
         jobs.setdefault(name.group, []).append(name)
     return jobs
-
-
-def _parts(names: Sequence[JobName], size: int) -> list[Sequence[JobName]]:
-    return [names[start : start + size] for start in range(0, len(names), size)]

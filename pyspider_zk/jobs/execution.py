@@ -344,15 +344,12 @@ class JobWork:
         self._again = deque(self._later)
         self._not_before = self._clock() + LOOK_AGAIN
 
-    def _give_up_failed(self) -> None:
-        """Give up failed projects, so that the others can go on to the next stage."""
-        self._errors |= self._later
-        self._later = {}
-
     def _enter(self, stage: int) -> None:
+        """Begin a stage; failed projects are given up, so that the others can go on to it."""
         self._rounds = 0
         with self._lock:
-            self._give_up_failed()
+            self._errors |= self._later
+            self._later = {}
             self._stage = stage
             self._left = deque(self._projects)
             self._again.clear()

@@ -145,11 +145,7 @@ class Progress:
 
 
 def check_operation(name: object) -> Operation:
-    """Return the operation of a name.
-
-    Raises:
-        BadRequest: there is none; the message names those that exist.
-    """
+    """Return the operation of a name; raise ``BadRequest``, which names all, if there is none."""
     try:
         return Operation(name)  # type: ignore[arg-type]
     except ValueError:

@@ -37,7 +37,7 @@ from pyspider_zk.jobs.rules import (
     is_due,
     place_of,
 )
-from pyspider_zk.jobs.store import JobMove, JobStore, Versioned
+from pyspider_zk.jobs.store import JobMove, JobStore, Versioned, parts
 from pyspider_zk.jobs.transactions import (
     JobTree,
     cancel_pending_steps,
@@ -193,7 +193,6 @@ class JobQueue(Batches):
         Stop if ``claim.job.cancelled`` of the returned claim is set.
 
         Args:
-            claim: the job.
             progress: what the next claimant must know.
             needs_cleanup: something has begun that must be cleaned up. From now on the job comes
                 back even if it is cancelled, until it is finished or its tries are used up.
@@ -209,9 +208,6 @@ class JobQueue(Batches):
         """Report on many jobs in few round trips: progress, ends, and jobs that are given back.
 
         Each is a transaction of its own, so none is held up by another's fault.
-
-        Args:
-            reports: on as many jobs.
 
         Returns:
             In the same order: the claim to go on with; None: the job was given up; or the error
@@ -266,11 +262,7 @@ class JobQueue(Batches):
         return result
 
     def _reported(self, report: Report, job: Job, now: float) -> Job:
-        """Return a job as it is after a report.
-
-        Raises:
-            BadMessage: it is too large for a znode.
-        """
+        """Return a job as it is after a report; raise ``BadMessage`` if it is too large."""
         verdict, reason = report.verdict, brief(report.verdict.reason) if report.verdict else ""
         job = replace(job, progress=dict(report.progress))
         if verdict is None:
@@ -425,8 +417,8 @@ class JobQueue(Batches):
         Args:
             gone: those are added that are pending no more.
         """
-        for start in range(0, len(names), LOOKED_AT):
-            part, now = names[start : start + LOOKED_AT], self._clock()
+        for part in parts(names, LOOKED_AT):
+            now = self._clock()
             batches = self._store.batches({name.group for name in part})
             there = list(self._store.read(JobState.PENDING, part))
             gone.update(set(part) - {found.name for found in there})
@@ -487,11 +479,7 @@ class JobQueue(Batches):
         self._store.move_if_current(JobState.PENDING, found.name, steps)
 
     def _require(self, claimant: Claimant) -> None:
-        """Make sure that the claimant exists.
-
-        Raises:
-            SessionLost: it does not.
-        """
+        """Raise ``SessionLost`` unless the claimant exists."""
         self._store.catch_up()
         if not self._store.stands(claimant.path):
             raise SessionLost(f"claimant {claimant.path} is gone")

@@ -76,11 +76,7 @@ class Credentials:
         return client_context(self.ca, "xmlrpc_tls_ca")
 
     def check(self) -> None:
-        """Check that members can be called.
-
-        Raises:
-            ConfigError: the authorities' file cannot be used.
-        """
+        """Raise ``ConfigError`` if the authorities' file is needed and cannot be used."""
         if self.ca or self.tls:
             _ = self.context
 
@@ -211,11 +207,7 @@ def _proven(link: _Link, credentials: Credentials) -> _Answer:
 
 
 def _value(answer: _Answer) -> Any:
-    """Return the result of the call.
-
-    Raises:
-        xmlrpc.client.Fault: its error.
-    """
+    """Return the result of the call, or raise its ``Fault``."""
     if answer.status != http.HTTPStatus.OK:
         raise xmlrpc.client.Error(f"HTTP status {answer.status} {answer.reason!r:.100}")
     body = answer.body

@@ -78,11 +78,7 @@ class HttpAdmission:
 
 
 def check_body(admitted: Admitted, body: bytes) -> None:
-    """Check that a call's body is the one that its proof is of.
-
-    Raises:
-        CallRefused: it is another.
-    """
+    """Raise ``CallRefused`` unless a call's body is the one that its proof is of."""
     call = admitted.call
     if call is not None and not compare_digest(digest(body), call.digest):
         raise CallRefused(HTTPStatus.BAD_REQUEST, "the body is not the one that was proven")
@@ -133,11 +129,7 @@ class _Calls:
     def _read(
         self, admitted: Admitted, request: HTTPServerRequest
     ) -> tuple[str, Callable[[], bytes]]:
-        """Return the method of a call, and what carries it out.
-
-        Raises:
-            CallRefused: the body is not as announced.
-        """
+        """Return the method of a call, and what carries it out; refuse it as ``_body`` does."""
         body = _body(admitted, request)
         try:
             given, method = _parsed(body)

@@ -73,9 +73,6 @@ class FileAccounts:
     """The accounts of a user file, read again when it changes. Threads: any.
 
     After the start, nobody in a file that cannot be read can log in, and an error is logged.
-
-    Args:
-        path: of the file.
     """
 
     def __init__(self, path: Path) -> None:

@@ -37,8 +37,6 @@ def protected(
     pyspider puts WebDAV beside the Flask application when it begins to serve.
 
     Args:
-        flask_app: pyspider's.
-        settings: of this process.
         append: writes an event.
         listens: the address that the web UI binds.
 

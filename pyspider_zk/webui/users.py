@@ -54,7 +54,7 @@ class User:
 
 @dataclass(frozen=True)
 class Users:
-    """Content of the user file.
+    """Content of the user file. Whatever is about one user raises ``NotFound`` without that user.
 
     Attributes:
         key: what sessions are signed with.
@@ -76,30 +76,18 @@ class Users:
         return replace(self, users={**self.users, name: user})
 
     def with_role(self, name: str, role: Role) -> "Users":
-        """Return the users with another role for one of them.
-
-        Raises:
-            NotFound: there is no such user.
-        """
+        """Return the users with another role for one of them."""
         user = replace(self.find(name), role=role)
         return replace(self, users={**self.users, name: user})
 
     def without(self, name: str) -> "Users":
-        """Return the users without one of them.
-
-        Raises:
-            NotFound: there is no such user.
-        """
+        """Return the users without one of them."""
         self.find(name)
         users = {each: user for each, user in self.users.items() if each != name}
         return replace(self, users=users)
 
     def find(self, name: str) -> User:
-        """Return a user.
-
-        Raises:
-            NotFound: there is no such user.
-        """
+        """Return a user."""
         if name not in self.users:
             raise NotFound(f"there is no user {name!r}; there are: {', '.join(self.users)}")
         return self.users[name]

@@ -45,11 +45,7 @@ class Readings:
         self._at = float("-inf")
 
     def read(self) -> Cluster:
-        """Return the current cluster.
-
-        Raises:
-            ClusterError: it cannot be read.
-        """
+        """Return the current cluster, or raise ``ClusterError``."""
         self._known = None
         try:
             self._known = self._read()
@@ -58,11 +54,7 @@ class Readings:
             self._at = self._clock()
 
     def recent(self) -> Cluster:
-        """Return the cluster as it was at most a second ago.
-
-        Raises:
-            ClusterError: it cannot be read, or could not just now.
-        """
+        """Return the cluster as it was at most a second ago, or raise ``ClusterError``."""
         if self._clock() - self._at > FRESH_FOR:
             return self.read()
         if self._known is None:
