@@ -13,7 +13,7 @@ from pyspider_zk.errors import ConfigError
 from pyspider_zk.metrics.families import SLOTS_OWNED, Exposition
 from pyspider_zk.metrics.health import Health, Pulse
 from pyspider_zk.metrics.server import LIMITS, MetricsServer, ScrapeAdmission
-from tests.metrics.requests import LOOPBACK, get
+from tests.metrics.reading import LOOPBACK, get
 
 TOKEN = "a token of the tests"  # noqa: S105
 KNOWS = {"Authorization": f"Bearer {TOKEN}"}
