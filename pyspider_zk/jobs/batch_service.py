@@ -56,11 +56,6 @@ class BatchService:
     with the same batch id. Whatever is about one batch raises ``NotFound`` if there is none of that
     id (any more).
 
-    Args:
-        projectdb: pyspider's; a copy of it is used.
-        cluster: reads the current state of the cluster.
-        slots: how many the cluster has.
-
     Attributes:
         projects: the projects that may be selected.
     """

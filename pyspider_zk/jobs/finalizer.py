@@ -42,7 +42,6 @@ class Finalizer:
 
     Args:
         resultdb: pyspider's, of which a copy is used; None: there is none.
-        clock: seconds since the epoch.
     """
 
     def __init__(

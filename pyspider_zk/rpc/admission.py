@@ -91,7 +91,6 @@ class Head:
     """Head of a call's HTTP request.
 
     Attributes:
-        method: the HTTP method.
         headers: case does not matter; an absent one is None.
         address: host and port at which the call arrived.
     """
@@ -121,9 +120,7 @@ class CallAdmission:
         secret: the cluster's; empty: every caller that is not a browser is admitted.
         names: host names of calls, besides loopback and the address where they arrive.
         insecure: may listen on other addresses without a secret.
-        listener: whose rules these are.
         content_type: that calls must have, which no form of a browser has; empty: any.
-        clock: seconds since the epoch.
     """
 
     def __init__(

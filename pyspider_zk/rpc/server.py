@@ -235,8 +235,6 @@ class RpcServer:
     called from any other, those that answer calls included.
 
     Args:
-        functions: by name.
-        entry: decides who may call them.
         load_tls: returns the TLS context; None, or returning None: there is no TLS.
         limits: what callers may hold of the port.
     """

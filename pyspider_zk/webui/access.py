@@ -41,8 +41,6 @@ class Access:
     our ``login_to_change`` is on.
 
     Args:
-        application: what is protected.
-        logins: find the account that sent a request.
         config: pyspider's settings of the web UI, which may change while it runs.
     """
 
@@ -116,7 +114,6 @@ def problem(status: HTTPStatus, detail: str, **more: Any) -> dict[str, Any]:
     """Return the body: what is wrong with which part, and the remedy.
 
     Args:
-        status: of the response.
         detail: the sentence for people.
         more: what programs may want to know, such as ``errors`` by field.
     """

@@ -76,13 +76,7 @@ def audited(flask_app: Any, append: Append, clock: Clock = time.time) -> Iterato
 
 
 class AuditedDav:
-    """WebDAV that writes an event of each change. Threads: any.
-
-    Args:
-        application: pyspider's WebDAV.
-        append: writes an event.
-        clock: seconds since the epoch.
-    """
+    """WebDAV that writes an event of each change. Threads: any."""
 
     def __init__(
         self, application: "WSGIApplication", append: Append, clock: Clock = time.time

@@ -107,7 +107,6 @@ class Guard:
     """A WSGI application behind the same-site rule. Threads: any.
 
     Args:
-        application: what is guarded.
         trusted: origins that may do what the own one may, such as ``https://crawl.example.org``.
         hosts: the names that it is known by.
     """
@@ -136,7 +135,6 @@ def is_foreign(environ: Mapping[str, Any], trusted: frozenset[str] = frozenset()
     """Return whether another site made a browser send this request, and it could change something.
 
     Args:
-        environ: the request, as WSGI has it.
         trusted: normalized origins that count as own.
     """
     if environ["REQUEST_METHOD"] in SAFE:
@@ -196,7 +194,6 @@ def policy_for(path: str, cdn: str = "") -> str:
     """Return the content security policy of an answer.
 
     Args:
-        path: of the request.
         cdn: where pyspider's pages load their libraries from; empty: from the web UI itself.
     """
     if path == _FRAMED:
@@ -218,12 +215,7 @@ def headers_for(path: str, cdn: str = "") -> dict[str, str]:
 
 
 class Headers:
-    """WSGI application that adds the headers to answers. Threads: any.
-
-    Args:
-        application: gives the answers.
-        cdn: see ``policy_for``.
-    """
+    """WSGI application that adds the headers to answers. Threads: any."""
 
     def __init__(self, application: "WSGIApplication", cdn: str = "") -> None:
         self._application = application

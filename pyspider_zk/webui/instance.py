@@ -40,9 +40,8 @@ from pyspider_zk.webui import cluster
 from pyspider_zk.webui.accounts import NO_SCHEDULER_RPC, check_open, login_faults, login_settings
 from pyspider_zk.webui.api import PREFIX, create_api
 from pyspider_zk.webui.api.backend import Backend, Readings
-from pyspider_zk.webui.lent import configured, replaced
 from pyspider_zk.webui.limits import limited
-from pyspider_zk.webui.page_data import Answering, Dashboard, ShownProjects
+from pyspider_zk.webui.page_data import Answering, Dashboard, ShownProjects, configured, replaced
 from pyspider_zk.webui.protection import protected
 from pyspider_zk.webui.rebalancer import Rebalancer
 from pyspider_zk.webui.trials import run_apart
@@ -57,12 +56,7 @@ WsgiApp = Callable[[dict[str, Any], Any], Iterable[bytes]]
 
 
 class RequestsInHand:
-    """A WSGI application that knows which requests it is answering. Threads: any.
-
-    Args:
-        inner: answers them.
-        clock: in seconds.
-    """
+    """A WSGI application that knows which requests it is answering. Threads: any."""
 
     def __init__(self, inner: WsgiApp, clock: Callable[[], float] = time.monotonic) -> None:
         self._inner = inner

@@ -94,10 +94,6 @@ class Throttle:
     """Counts of wrong passwords; beyond ``most`` keys the least recently used are forgotten.
 
     Threads: any.
-
-    Args:
-        clock: in seconds.
-        most: keys.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic, most: int = MOST_KEYS) -> None:
@@ -152,7 +148,6 @@ class LoginSessions:
 
     Args:
         key: what they are signed with.
-        clock: seconds since the epoch.
     """
 
     def __init__(self, key: str, clock: Callable[[], float] = time.time) -> None:
@@ -164,7 +159,6 @@ class LoginSessions:
         """Return the cookie of a user.
 
         Args:
-            name: the user's.
             secret: the user's password, or its hash, as it is kept.
         """
         until = self._clock() + LASTS
@@ -217,11 +211,6 @@ class Logins:
 
     A password is hashed when it is first seen, then remembered by a keyed digest: a client with
     HTTP Basic sends it with every request.
-
-    Args:
-        accounts: returns all accounts by name.
-        throttle: counts wrong passwords.
-        sessions: of those who logged in by the login page.
     """
 
     def __init__(

@@ -1,9 +1,13 @@
-"""Page data: what pyspider's pages are given in place of one scheduler and its database."""
+"""Page data: what pyspider's pages are given in place of one scheduler and its database.
+
+And how its application is given them: settings and attributes, until a block ends.
+"""
 
 import functools
 import logging
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Any
 from xmlrpc.client import Fault
@@ -47,7 +51,6 @@ class Dashboard:
     """Data of the dashboard: a link, and each project's owner.
 
     Args:
-        read: reads the cluster.
         url: of the operations page.
     """
 
@@ -110,3 +113,27 @@ class ShownProjects:
             copied = getattr(self._original, "copy", None)
             self._local.database = copied() if copied else self._original
         return self._local.database
+
+
+@contextmanager
+def configured(config: MutableMapping[str, Any], values: Mapping[str, Any]) -> Iterator[None]:
+    """Set these settings in a config while the block runs."""
+    before = {name: config[name] for name in values if name in config}
+    config.update(values)
+    try:
+        yield
+    finally:
+        config.update(before)
+        for name in values.keys() - before.keys():
+            del config[name]
+
+
+@contextmanager
+def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
+    """Replace an attribute's value while the block runs."""
+    before = getattr(owner, name)
+    setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        setattr(owner, name, before)

@@ -17,8 +17,8 @@ from pyspider_zk.webui.access import Access, refuse
 from pyspider_zk.webui.accounts import FileAccounts, all_accounts, login_settings
 from pyspider_zk.webui.audit import Append, AuditedDav, audited
 from pyspider_zk.webui.browsers import Guard, Headers, hosts_of
-from pyspider_zk.webui.lent import configured, replaced
 from pyspider_zk.webui.logins import LOGIN, Logins, LoginSessions, Throttle
+from pyspider_zk.webui.page_data import configured, replaced
 from pyspider_zk.webui.users import read_users
 
 if TYPE_CHECKING:
@@ -103,10 +103,6 @@ class RealIP:
 
     Each proxy appends the address of its peer to ``X-Forwarded-For``. The last one that is no
     trusted proxy's is the visitor's: whatever stands before it may have come from the visitor.
-
-    Args:
-        application: what is told.
-        proxies: networks of the trusted proxies.
     """
 
     def __init__(self, application: "WSGIApplication", proxies: Iterable[str]) -> None:

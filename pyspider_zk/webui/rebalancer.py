@@ -39,7 +39,6 @@ class Rebalancer:
     Threads: any. Only ``close`` blocks, until maintenance goes on.
 
     Args:
-        store: of the cluster-wide settings.
         read: reads the cluster, in any thread.
     """
 
@@ -58,9 +57,7 @@ class Rebalancer:
         """Begin one.
 
         Args:
-            who: the user who asked for it.
             projects: active projects of the slots that have any.
-            total: how many slots shall move.
             timeout: seconds that they may take.
 
         Raises:

@@ -19,8 +19,8 @@ from werkzeug.wrappers import Request, Response
 
 from pyspider_zk.config import Settings
 from pyspider_zk.webui.instance import ClusterWebUI
-from pyspider_zk.webui.lent import configured, replaced
 from pyspider_zk.webui.logins import PER_PEER
+from pyspider_zk.webui.page_data import configured, replaced
 from pyspider_zk.webui.protection import RealIP, protected
 from tests.support.strangers import LOOPBACK, connected, told
 

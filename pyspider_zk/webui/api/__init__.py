@@ -76,10 +76,6 @@ def create_api(backend: Backend, **settings: Any) -> Flask:
     """Return the application; its paths begin behind ``PREFIX``.
 
     Threads: any.
-
-    Args:
-        backend: what it speaks for.
-        settings: Flask's, where they differ.
     """
     flask_app = Flask(__name__, static_folder=None)
     flask_app.json = StrictJSON(flask_app)

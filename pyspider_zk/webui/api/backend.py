@@ -30,10 +30,6 @@ class Readings:
 
     It also caches a failure: an answer does not wait twice for a ZooKeeper that is silent.
     Threads: one.
-
-    Args:
-        read: returns the current cluster; may raise ``ClusterError``.
-        clock: in seconds.
     """
 
     def __init__(
@@ -69,14 +65,8 @@ class Backend:
     Attributes:
         cluster: reads the state in ZooKeeper.
         queues: counts the messages of each queue, and the dead letters.
-        batch_service: accepts requests for operations.
-        events: the event log.
-        slot_queues: the cluster's queues.
         parking_lot: the messages parked beside them.
         rpc: calls all members.
-        leases: the ages of the leases.
-        settings: of this process.
-        settings_store: the cluster-wide settings.
         rebalancer: evens the slots out beside the requests.
         config: pyspider's settings of the web UI, which may change while it runs.
     """

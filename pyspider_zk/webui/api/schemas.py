@@ -35,7 +35,6 @@ def mirrors(
 
     Args:
         records: dataclasses or named tuples.
-        without: fields that are left out.
         texts: descriptions of fields in the document.
     """
     hints = {name: hint for record in records for name, hint in _hints_of(record)}
