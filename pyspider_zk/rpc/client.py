@@ -7,7 +7,6 @@ import ssl
 import time
 import xmlrpc.client
 import zlib
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -86,12 +85,8 @@ def credentials_of(settings: Settings) -> Credentials:
     return Credentials(settings.secret, tls=settings.xmlrpc_tls, ca=settings.xmlrpc_tls_ca)
 
 
-@dataclass(frozen=True)
-class _Answer:
-    status: int
-    reason: str
-    header: Callable[[str], str | None]
-    body: bytes
+_Answer = tuple[http.client.HTTPResponse, bytes]
+"""A response, and its body, which is read."""
 
 
 def call(
@@ -111,10 +106,10 @@ def call(
     body = _body(method, args)
     link = _Link(member.address, body, timeout, credentials)
     try:
-        answer = link.post() if not credentials.secret else _proven(link, credentials)
-        if answer.status == http.HTTPStatus.UNAUTHORIZED:
+        response, answer = _proven(link, credentials) if credentials.secret else link.post()
+        if response.status == http.HTTPStatus.UNAUTHORIZED:
             raise PermissionError(f"the cluster's secret is needed: {_REMEDY}")
-        return _value(answer)
+        return _value(response, answer)
     except (xmlrpc.client.Fault, OSError):
         raise
     except _NO_ANSWER as error:
@@ -153,9 +148,7 @@ class _Link:
             sent = {**_HEADERS, "Host": self.address, **headers}
             connection.request("POST", "/RPC2", self.body, sent)
             with connection.getresponse() as response:
-                return _Answer(
-                    response.status, response.reason, response.getheader, self._read(response)
-                )
+                return response, self._read(response)
         finally:
             connection.close()
 
@@ -194,24 +187,23 @@ def _proven(link: _Link, credentials: Credentials) -> _Answer:
     at = int(time.time())
     for _ in range(2):
         call = Call(link.address, at, secrets.token_hex(16), user, digest(link.body))
-        answer = link.post(Authorization=prover.header(call))
-        if not prover.proves(answer.header(ANSWER_HEADER) or "", call, answer.body):
-            status = f"{answer.status} {answer.reason:.100}"  # from an unknown server
+        response, body = link.post(Authorization=prover.header(call))
+        if not prover.proves(response.getheader(ANSWER_HEADER) or "", call, body):
+            status = f"{response.status} {response.reason:.100}"  # from an unknown server
             raise PermissionError(
                 f"the answer ({status!r}) does not prove the cluster's secret: {_REMEDY}"
             )
-        if answer.status != http.HTTPStatus.UNAUTHORIZED or not _TIME.fullmatch(answer.body):
+        if response.status != http.HTTPStatus.UNAUTHORIZED or not _TIME.fullmatch(body):
             break
-        at = int(answer.body)
-    return answer
+        at = int(body)
+    return response, body
 
 
-def _value(answer: _Answer) -> Any:
+def _value(response: http.client.HTTPResponse, body: bytes) -> Any:
     """Return the result of the call, or raise its ``Fault``."""
-    if answer.status != http.HTTPStatus.OK:
-        raise xmlrpc.client.Error(f"HTTP status {answer.status} {answer.reason!r:.100}")
-    body = answer.body
-    if answer.header("Content-Encoding") == "gzip":
+    if response.status != http.HTTPStatus.OK:
+        raise xmlrpc.client.Error(f"HTTP status {response.status} {response.reason!r:.100}")
+    if response.getheader("Content-Encoding") == "gzip":
         inflating = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
         body = inflating.decompress(body, ANSWER_LIMIT)
         if inflating.unconsumed_tail or not inflating.eof:
