@@ -207,7 +207,8 @@ class Batches:
             How many done jobs were deleted.
         """
         done = self._store.names(JobState.DONE)  # before the batches: each job's is in the list
-        if not self._is_over(len(done), len(self._store.batch_ids())):
+        kept = len(self._store.batch_ids())
+        if len(done) <= self._rules.keep_jobs and kept <= self._rules.keep_batches:
             return 0
         records, busy = self.records(), self._busy()
         jobs = _by_group(done)
@@ -325,9 +326,6 @@ class Batches:
         return count
 
     # --- forgetting ---
-
-    def _is_over(self, jobs: int, batches: int) -> bool:
-        return jobs > self._rules.keep_jobs or batches > self._rules.keep_batches
 
     def _busy(self) -> set[str]:
         """Return the batches with jobs that are not done; the first place is read twice."""

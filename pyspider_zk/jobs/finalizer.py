@@ -117,7 +117,9 @@ class Finalizer:
         has_failed = False
         for batch in ended:
             try:
-                self._close(batch)
+                if self._keep(batch):
+                    event = ended_event(batch, self._clock())
+                    self._queue.close(batch.id, self._events.step(event))
             except ClusterError:
                 raise
             except Exception as error:  # a fault of ours, of whatever class
@@ -125,11 +127,6 @@ class Finalizer:
                 self._fault.failed(error)
         if not has_failed:
             self._fault.answered()
-
-    def _close(self, batch: Batch) -> None:
-        if self._keep(batch):
-            event = ended_event(batch, self._clock())
-            self._queue.close(batch.id, self._events.step(event))
 
     def _keep(self, batch: Batch) -> bool:
         """Store the outcomes of a batch; return whether it may be closed."""

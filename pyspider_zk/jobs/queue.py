@@ -301,8 +301,10 @@ class JobQueue(Batches):
                 continue
             if newer is not None:
                 again[place] = newer
-            else:
-                self._part_with(report)
+                continue
+            self._let_go(claim)
+            if report.behind:
+                self._hands.put_behind(claim.name)
         return again
 
     def _steps(self, report: Report, claim: Claim, job: Job) -> list[Step]:
@@ -310,11 +312,6 @@ class JobQueue(Batches):
             return report_steps(self._tree, claim, job)
         steps = return_steps if report.verdict.outcome is None else finish_steps
         return steps(self._tree, claim, job)
-
-    def _part_with(self, report: Report) -> None:
-        self._let_go(report.claim)
-        if report.behind:
-            self._hands.put_behind(report.claim.name)
 
     def _after_refusal(self, report: Report, claim: Claim, wanted: Job) -> Claim | None:
         """Return the claim to try again with; None if the job was given up before."""
@@ -465,7 +462,8 @@ class JobQueue(Batches):
         record, version = batch or (None, None)
         cancelled = record is not None and record.cancelled
         if cancelled and not found.job.needs_cleanup:
-            self._end_cancelled(found)
+            steps = cancel_pending_steps(self._tree, found, self._clock())
+            self._store.move_if_current(JobState.PENDING, found.name, steps)
             return None
         slot_epoch = int(mine(found.name.project))
         job = claimed(found.job, claimant, slot_epoch, cancelled)
@@ -473,10 +471,6 @@ class JobQueue(Batches):
         if not slot_epoch or not self._hands.take(ClaimId.of(claim)):
             return None
         return claim, claim_steps(self._tree, found, job, version)
-
-    def _end_cancelled(self, found: Found) -> None:
-        steps = cancel_pending_steps(self._tree, found, self._clock())
-        self._store.move_if_current(JobState.PENDING, found.name, steps)
 
     def _require(self, claimant: Claimant) -> None:
         """Raise ``SessionLost`` unless the claimant exists."""

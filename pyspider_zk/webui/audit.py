@@ -63,7 +63,9 @@ def audited(flask_app: Any, append: Append, clock: Clock = time.time) -> Iterato
         change = _change(request.path, form)
         if change is not None:
             kind, project, text = change
-            result = _result(response.status_code, _said(response, kind))
+            # A trial's answer may be long, and reports no change.
+            said = "" if kind is EventKind.TRIAL else response.get_data(as_text=True)
+            result = _result(response.status_code, said)
             record(append, _event(request.environ, kind, [project], text, result, clock()))
         return response
 
@@ -143,11 +145,6 @@ def _change(path: str, form: Mapping[str, str]) -> tuple[EventKind, str, str] | 
     if path.startswith(_SCRIPT) and what == "run":
         return EventKind.TRIAL, _name(project), f"try a script of {_name(project)}"
     return None
-
-
-def _said(response: Response, kind: EventKind) -> str:
-    """Return what a page answered; a trial's answer may be long, and reports no change."""
-    return "" if kind is EventKind.TRIAL else response.get_data(as_text=True)
 
 
 def _result(status: int, said: str = "") -> str:

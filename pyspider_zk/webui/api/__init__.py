@@ -104,14 +104,9 @@ def _check_login(config: Mapping[str, Any]) -> Response | None:
 
 def _check_body() -> None:
     """Refuse what the plain form of another site could send."""
-    if request.method in SAFE or not _has_body():
-        return
-    if request.mimetype != "application/json":
+    has_body = bool(request.content_length) or "Transfer-Encoding" in request.headers
+    if request.method not in SAFE and has_body and request.mimetype != "application/json":
         raise UnsupportedMediaType("send the body as JSON, with Content-Type: application/json")
-
-
-def _has_body() -> bool:
-    return bool(request.content_length) or "Transfer-Encoding" in request.headers
 
 
 def answer_cluster_error(error: ClusterError) -> Response:

@@ -81,14 +81,14 @@ def _made(kind: Any, options: dict[str, Any]) -> fields.Field[Any]:
         return fields.Enum(kind, by_value=True, **options)
     if issubclass(origin, Mapping):
         keys, values = get_args(kind)
-        return fields.Dict(keys=_made(keys, {}), values=_item(values), **options)
+        return fields.Dict(
+            keys=_made(keys, {}),
+            values=None if values is Any else _made(values, {}),
+            **options,
+        )
     if origin in _LISTS:
         return fields.List(_made(get_args(kind)[0], {}), **options)
     raise TypeError(f"no answer has a {kind}")
-
-
-def _item(kind: Any) -> fields.Field[Any] | None:
-    return None if kind is Any else _made(kind, {})
 
 
 def _hints_of(record: type) -> list[tuple[str, Any]]:
