@@ -5,7 +5,6 @@ An operation is carried out in stages, each on all projects of the job.
 
 import logging
 import threading
-import time
 from collections import ChainMap, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -114,9 +113,7 @@ class JobWork:
         gives_way: set by the job thread: it is given back if it waits, so that others have room.
     """
 
-    def __init__(
-        self, claim: Claim, operations: Operations, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, claim: Claim, operations: Operations, clock: Callable[[], float]) -> None:
         self.claim = claim
         self.name = claim.name
         self.verdict: Verdict | None = None

@@ -16,7 +16,7 @@ from pyspider_zk.jobs.rules import is_at
 logger = logging.getLogger(__name__)
 
 SHARE = 0.1
-"""Seconds of a round that jobs may take; crawling goes on in between."""
+"""Seconds of a round that jobs may take, one project in any case; crawling goes on in between."""
 
 FIRST = 32  # projects that are carried out together
 LARGEST = 128
@@ -67,7 +67,6 @@ class LocalJobs:
 
     Args:
         post: has a call made by the loop.
-        share: see ``SHARE``; one project is always done.
 
     Attributes:
         call: called by the loop when the job thread should look here: a job has ended or must be
@@ -79,15 +78,13 @@ class LocalJobs:
         operations: Operations,
         fence: Fence,
         post: Callable[[Callable[[], object]], object],
-        share: float = SHARE,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.call: Callable[[], None] = lambda: None
         self._operations = operations
         self._fence = fence
         self._post = post
-        self._share = share
-        self._clock = clock
+        self._share = SHARE
+        self._clock = time.monotonic
         self._works: list[JobWork] = []
         self._held: dict[int, int] = {}
         self._pace = Pace()

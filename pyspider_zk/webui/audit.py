@@ -32,9 +32,6 @@ _UPDATE, _RUN, _SCRIPT = "/update", "/run", "/debug/"
 Append = Callable[[Event], Any]
 """Function that writes an event; may raise ``ClusterError``."""
 
-Clock = Callable[[], float]
-"""Seconds since the epoch."""
-
 
 def record(append: Append, event: Event) -> None:
     """Append to the event log; if that is away, the event goes to the log of the process.
@@ -49,7 +46,7 @@ def record(append: Append, event: Event) -> None:
 
 
 @contextmanager
-def audited(flask_app: Any, append: Append, clock: Clock = time.time) -> Iterator[None]:
+def audited(flask_app: Any, append: Append) -> Iterator[None]:
     """Write events of changes by pyspider's pages while the block runs."""
 
     def tell(response: Response) -> Response:
@@ -66,7 +63,7 @@ def audited(flask_app: Any, append: Append, clock: Clock = time.time) -> Iterato
             # A trial's answer may be long, and reports no change.
             said = "" if kind is EventKind.TRIAL else response.get_data(as_text=True)
             result = _result(response.status_code, said)
-            record(append, _event(request.environ, kind, [project], text, result, clock()))
+            record(append, _event(request.environ, kind, [project], text, result))
         return response
 
     hooks = flask_app.after_request_funcs.setdefault(None, [])
@@ -80,12 +77,9 @@ def audited(flask_app: Any, append: Append, clock: Clock = time.time) -> Iterato
 class AuditedDav:
     """WebDAV that writes an event of each change. Threads: any."""
 
-    def __init__(
-        self, application: "WSGIApplication", append: Append, clock: Clock = time.time
-    ) -> None:
+    def __init__(self, application: "WSGIApplication", append: Append) -> None:
         self._application = application
         self._append = append
-        self._clock = clock
 
     def __call__(self, environ: "WSGIEnvironment", start: "StartResponse") -> Iterable[bytes]:
         """Answer, and write an event if the request was to change something."""
@@ -108,7 +102,7 @@ class AuditedDav:
         result = _result(status)
         record(
             self._append,
-            _event(environ, EventKind.SCRIPT, projects, text, result, self._clock()),
+            _event(environ, EventKind.SCRIPT, projects, text, result),
         )
 
 
@@ -118,11 +112,10 @@ def _event(
     projects: list[str],
     text: str,
     result: str,
-    now: float,
 ) -> Event:
     login = environ.get(LOGIN)
     data = {"projects": projects, "result": result, "peer": environ.get("REMOTE_ADDR", "")}
-    return Event(kind, f"{text}: {result}", now, login.name if login else "", data)
+    return Event(kind, f"{text}: {result}", time.time(), login.name if login else "", data)
 
 
 def _may_change(method: str, path: str) -> bool:
