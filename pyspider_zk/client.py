@@ -32,10 +32,10 @@ from pyspider_zk.errors import (
     Unavailable,
 )
 from pyspider_zk.jobs.answers import BatchStatus, Plan, Project
-from pyspider_zk.jobs.queue import NORMAL
+from pyspider_zk.jobs.model import NORMAL
 from pyspider_zk.projects.names import check_project_name
 from pyspider_zk.projects.slots import slot_of
-from pyspider_zk.rpc.caller import Caller, calling
+from pyspider_zk.rpc.admission import Caller, calling
 from pyspider_zk.rpc.client import call, credentials_of
 
 __all__ = [
@@ -128,7 +128,8 @@ class Client:
 
     Threads: any. Calls block until a scheduler answers, ``timeout`` seconds each at most. All
     raise ``Unavailable`` if ZooKeeper or no scheduler answers, and ``BadRequest``, with the
-    cause and the remedy, if a request is invalid.
+    cause and the remedy, if a request is invalid. Those about one batch raise ``NotFound`` if there
+    is none of this id (any more).
 
     Args:
         cluster: ZooKeeper's addresses with the root behind them, or settings; by addresses, the
@@ -253,31 +254,19 @@ class Client:
         return Plan.parse(answer)
 
     def cancel(self, batch: str, user: str = "") -> BatchStatus:
-        """Stop a batch before its next projects; ``user`` is recorded in the event log.
-
-        Raises:
-            NotFound: there is none of this id (any more).
-        """
+        """Stop a batch before its next projects; ``user`` is recorded in the event log."""
         with calling(Caller(user)):
             return BatchStatus.parse(self._ask("cancel_batch", batch))
 
     def retry(self, batch: str, user: str = "") -> BatchStatus:
-        """Request the projects that failed in a batch again; return the new batch.
-
-        Raises:
-            NotFound: there is none of this id (any more).
-        """
+        """Request the projects that failed in a batch again; return the new batch."""
         with calling(Caller(user)):
             return BatchStatus.parse(self._ask("retry_batch", batch))
 
     # --- queries ---
 
     def batch(self, batch: str) -> BatchStatus:
-        """Return a batch with its progress.
-
-        Raises:
-            NotFound: there is none of this id (any more).
-        """
+        """Return a batch with its progress."""
         return BatchStatus.parse(self._ask("get_batch", batch))
 
     def batches(self, offset: int = 0, limit: int | None = 100) -> list[BatchStatus]:

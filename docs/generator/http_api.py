@@ -5,7 +5,7 @@ from dataclasses import fields
 from http import HTTPStatus
 from typing import Any
 
-from pyspider_zk.webui.api.application import create_api
+from pyspider_zk.webui.api import create_api
 from pyspider_zk.webui.api.backend import Backend
 
 Node = Mapping[str, Any]

@@ -18,7 +18,7 @@ from pyspider_zk.errors import BadMessage, BadRequest
 from pyspider_zk.projects.names import check_project_name
 from pyspider_zk.projects.rows import ACTIVE
 from pyspider_zk.projects.slots import slot_of
-from pyspider_zk.rpc.draining import request_drain
+from pyspider_zk.rpc.client import request_drain
 
 _NUMBER = click.IntRange(0)
 

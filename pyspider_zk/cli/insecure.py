@@ -10,7 +10,7 @@ from pyspider_zk.components.wiring import INSECURE_OPTION
 from pyspider_zk.listening import Listener, check_listening
 from pyspider_zk.rendering.request import LISTENER as RENDERER
 from pyspider_zk.rpc import admission
-from pyspider_zk.webui import opening
+from pyspider_zk.webui import accounts
 from pyspider_zk.workers import fetcher
 
 _XMLRPC = "Let XML-RPC listen on any address without a secret: everybody who reaches it may"
@@ -35,7 +35,7 @@ _STOCK = {
     "fetcher": replace(
         fetcher.LISTENER, guard="fetcher-cls to a class of the cluster, which can have a secret"
     ),
-    "webui": replace(opening.LISTENER, guard="--need-auth with --username and --password"),
+    "webui": replace(accounts.LISTENER, guard="--need-auth with --username and --password"),
     "phantomjs": _BROWSER,
 }
 

@@ -42,7 +42,7 @@ from pyspider_zk.components.wiring import (
 from pyspider_zk.databases.connecting import wait_for_databases
 from pyspider_zk.errors import ClusterError, ConfigError
 from pyspider_zk.listening import HIGHEST_PORT, LOOPBACK
-from pyspider_zk.webui.opening import NO_SCHEDULER_RPC
+from pyspider_zk.webui.accounts import NO_SCHEDULER_RPC
 
 # command -> the option that chooses what it runs, and our choice
 CLUSTER_CLASSES = {

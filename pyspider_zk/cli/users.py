@@ -8,7 +8,7 @@ import click
 
 from pyspider_zk.cli.target import settings_of
 from pyspider_zk.errors import ConfigError
-from pyspider_zk.webui.roles import Role
+from pyspider_zk.webui.users import Role
 
 _FILE = click.option(
     "--file",

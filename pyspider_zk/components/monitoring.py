@@ -9,11 +9,9 @@ from urllib.parse import urlsplit
 from pyspider_zk import __version__
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import ClusterError
-from pyspider_zk.metrics.admission import ScrapeAdmission
-from pyspider_zk.metrics.exposition import Exposition, Measure, Metrics
-from pyspider_zk.metrics.families import BUILD, LOOP_AGE, READY
+from pyspider_zk.metrics.families import BUILD, LOOP_AGE, READY, Exposition, Measure, Metrics
 from pyspider_zk.metrics.health import Health
-from pyspider_zk.metrics.server import MetricsServer
+from pyspider_zk.metrics.server import MetricsServer, ScrapeAdmission
 from pyspider_zk.metrics.targets import TARGETS, ScrapeTarget
 from pyspider_zk.rpc.tls import server_tls
 

@@ -16,7 +16,7 @@ from pyspider_zk.rendering.request import LISTENER as RENDERER
 from pyspider_zk.rpc.admission import LISTENER as XMLRPC
 from pyspider_zk.rpc.tls import TLS, connect
 from pyspider_zk.tls import client_context
-from pyspider_zk.webui.opening import LISTENER as WEBUI
+from pyspider_zk.webui.accounts import LISTENER as WEBUI
 from pyspider_zk.workers.fetcher import LISTENER as FETCHER
 
 PATIENCE = 3.0  # seconds

@@ -9,8 +9,8 @@ from pyspider_zk.doctor.findings import Finding, failed, ok, warning
 from pyspider_zk.errors import ConfigError
 from pyspider_zk.listening import LOOPBACK, check_listening
 from pyspider_zk.rpc.admission import LISTENER as XMLRPC
-from pyspider_zk.webui.opening import LISTENER as WEBUI
-from pyspider_zk.webui.opening import login_faults
+from pyspider_zk.webui.accounts import LISTENER as WEBUI
+from pyspider_zk.webui.accounts import login_faults
 
 
 def settings_findings(

@@ -1,4 +1,7 @@
-"""Batch service: accepts requests for operations on projects, and reports their progress."""
+"""Batch service: accepts requests for operations on projects, and reports their progress.
+
+A plan says what an operation would do to which projects, and why not.
+"""
 
 import time
 import uuid
@@ -10,10 +13,11 @@ from typing import Any, TypeVar
 from pyspider_zk.cluster.event_log import EventLog
 from pyspider_zk.cluster.records import Cluster
 from pyspider_zk.errors import BadMessage, BadRequest, BatchTaken, Conflict, NotFound
-from pyspider_zk.jobs.answers import Plan
+from pyspider_zk.jobs.answers import Plan, asked_event, batch_dict, batch_failures, cancelled_event
 from pyspider_zk.jobs.batches import Entries
 from pyspider_zk.jobs.model import (
     GROUP_LIMIT,
+    NORMAL,
     Batch,
     BatchRecord,
     Job,
@@ -22,15 +26,21 @@ from pyspider_zk.jobs.model import (
     check_batch_id,
     check_priority,
 )
-from pyspider_zk.jobs.operations import Note, check_arguments, check_operation
-from pyspider_zk.jobs.plans import faults, refusals, shares
+from pyspider_zk.jobs.operations import STARTING, Note, Operation, check_arguments, check_operation
 from pyspider_zk.jobs.project_list import ProjectList, ResultPage, span
-from pyspider_zk.jobs.queue import NORMAL, JobQueue
-from pyspider_zk.jobs.reports import asked_event, batch_dict, batch_failures, cancelled_event
+from pyspider_zk.jobs.queue import JobQueue
 from pyspider_zk.jobs.rules import digest_of
+from pyspider_zk.projects.names import PROJECT_NAME_LIMIT, is_project_name
+from pyspider_zk.projects.rows import ACTIVE
 from pyspider_zk.projects.selection import Selection
+from pyspider_zk.zookeeper.codec import plain
 
 PLAN_NAMES = 20  # projects that a plan names
+SHARE = 2000  # projects of a job; a znode must have room for the report on each of them
+SHARE_SIZE = 128 * 1024  # bytes of their names: each may occur three times
+CULPRITS = 5  # names in a message
+
+Row = Mapping[str, Any]
 
 Told = dict[str, Any]
 T = TypeVar("T")
@@ -43,12 +53,8 @@ class BatchService:
 
     Threads: any. Calls block for some seconds at most. All raise ``Unavailable`` if ZooKeeper or
     the project database does not answer; the request may have been accepted by then, so repeat it
-    with the same batch id.
-
-    Args:
-        projectdb: pyspider's; a copy of it is used.
-        cluster: reads the current state of the cluster.
-        slots: how many the cluster has.
+    with the same batch id. Whatever is about one batch raises ``NotFound`` if there is none of that
+    id (any more).
 
     Attributes:
         projects: the projects that may be selected.
@@ -143,7 +149,6 @@ class BatchService:
         the new batch.
 
         Raises:
-            NotFound: there is no such batch.
             BadRequest: it has not ended, or no project that it failed for still exists.
         """
         former = self._find(batch)
@@ -165,11 +170,7 @@ class BatchService:
         """Stop a batch before its next projects; what is done is not undone.
 
         Args:
-            batch: the id.
             user: who cancels it, for the event log.
-
-        Raises:
-            NotFound: there is no such batch.
         """
         record = self._jobs.record(batch) if batch else None
         if record is None:
@@ -181,19 +182,11 @@ class BatchService:
     # --- reports ---
 
     def batch(self, batch: str) -> Told:
-        """Return the status of a batch.
-
-        Raises:
-            NotFound: there is no batch with this id (any more).
-        """
+        """Return the status of a batch."""
         return batch_dict(self._find(batch))
 
     def failed(self, batch: str) -> list[str]:
-        """Return all projects that a batch failed for.
-
-        Raises:
-            NotFound: there is no such batch.
-        """
+        """Return all projects that a batch failed for."""
         return sorted(batch_failures(self._find(batch)))
 
     def batches(self, offset: int = 0, limit: int | None = None) -> ResultPage:
@@ -285,3 +278,61 @@ def _allowed(check: Callable[[object], T], value: object) -> T:
         return check(value)
     except BadMessage as error:
         raise BadRequest(str(error)) from error
+
+
+def refusals(selection: Selection, rows: Mapping[str, Row]) -> list[str]:
+    """Return why a selection is refused."""
+    try:
+        selection.check()
+    except BadRequest as error:
+        return [str(error)]
+    unknown = selection.unknown(rows)
+    if unknown:
+        return [f"there is no project {_some(unknown)}: correct the names or leave them out"]
+    if not selection.chosen(rows):
+        return [f"no project is meant by {selection.given}"]
+    return []
+
+
+def shares(chosen: Sequence[str], rows: Mapping[str, Row]) -> list[tuple[int, list[str]]]:
+    """Return the projects of each job with their slot."""
+    slots: dict[int, list[str]] = {}
+    for name in chosen:
+        slots.setdefault(rows[name]["slot"], []).append(name)
+    return [(slot, share) for slot, names in sorted(slots.items()) for share in _parts(names)]
+
+
+def _parts(names: Sequence[str]) -> list[list[str]]:
+    """Return the projects of one slot in parts that fit into one job each."""
+    parts: list[list[str]] = []
+    room = 0
+    for name in names:
+        size = len(plain(name))
+        if not parts or len(parts[-1]) == SHARE or size > room:
+            parts.append([])
+            room = SHARE_SIZE
+        parts[-1].append(name)
+        room -= size
+    return parts
+
+
+def faults(operation: Operation, selection: Selection, rows: Mapping[str, Row]) -> list[str]:
+    """Return why an operation would be refused, or fail for some of the projects."""
+    found = refusals(selection, rows)
+    chosen = selection.chosen(rows)
+    off = [name for name in chosen if rows[name]["status"] not in ACTIVE]
+    if operation in (Operation.RUN, Operation.REFETCH) and off:
+        found.append(f"not RUNNING or DEBUG: {_some(off)}; start them instead")
+    strange = [name for name in chosen if not is_project_name(name)]
+    if operation in STARTING and strange:
+        found.append(
+            f"pyspider allows no such names: {_some(strange)};"
+            f" make them anew with letters, digits and _, {PROJECT_NAME_LIMIT} at most"
+        )
+    return found
+
+
+def _some(names: Sequence[str]) -> str:
+    """Return a phrase with the first of many names, and how many more there are."""
+    rest = len(names) - CULPRITS
+    return ", ".join(names[:CULPRITS]) + (f" and {rest} more" if rest > 0 else "")

@@ -6,6 +6,7 @@ from itertools import chain, islice
 from typing import Any
 
 from pyspider_zk.jobs.model import (
+    NORMAL,
     NOTE_LIMIT,
     TRANSACTION_LIMIT,
     Batch,
@@ -24,7 +25,7 @@ from pyspider_zk.jobs.model import (
     name_prefix,
 )
 from pyspider_zk.jobs.rules import digest_of, ended, forgettable
-from pyspider_zk.jobs.store import JobMove, JobStore
+from pyspider_zk.jobs.store import JobMove, JobStore, parts
 from pyspider_zk.jobs.transactions import (
     cancel_pending_steps,
     cancel_record_steps,
@@ -47,7 +48,10 @@ Entries = Sequence[tuple[str, Mapping[str, Any]]]
 
 
 class Batches:
-    """The batches of one job queue; threads and errors as in ``JobQueue``."""
+    """The batches of a job queue: what those ask for who take no jobs.
+
+    Threads and errors as in ``JobQueue``.
+    """
 
     def __init__(self, store: JobStore, rules: JobRules, clock: Callable[[], float]) -> None:
         self._store = store
@@ -59,14 +63,35 @@ class Batches:
         self,
         batch: str,
         entries: Entries,
-        note: Mapping[str, Any],
-        priority: int,
-        event: Create | None,
+        *,
+        note: Mapping[str, Any] | None = None,
+        priority: int = NORMAL,
+        event: Create | None = None,
     ) -> bool:
-        """Put a batch's jobs, or the missing ones; see ``JobQueue.put``."""
+        """Put a batch of jobs, once: a repetition with the same id adds the missing jobs.
+
+        A batch too large for one transaction is put in several, so its first jobs may be claimed
+        before the last is there.
+
+        Args:
+            batch: the id; 1 to 200 characters, any.
+            entries: for each job a project and the work, as JSON values.
+            note: stored with the batch.
+            priority: 0 to 999; the highest comes first.
+            event: written in the same transaction as the batch, once. Its end must then be
+                recorded as well: see ``close``.
+
+        Returns:
+            Whether anything had to be put.
+
+        Raises:
+            BadMessage: the id, a project's name, the priority or a job's size is not allowed, or
+                what stands under this id cannot be read.
+            BatchTaken: the batch was put in part, with other jobs.
+        """
         jobs = self._encoded(check_batch_id(batch), entries, check_priority(priority))
         fresh = BatchRecord(
-            dict(note),
+            dict(note or {}),
             self._clock(),
             len(jobs),
             digest=digest_of([[project, dict(work)] for project, work in entries]),
@@ -82,8 +107,12 @@ class Batches:
                 return has_put
             has_put |= self._store.do_if_current(steps)
 
-    def show(self, batches: Sequence[str]) -> dict[str, Batch]:
-        """Return those of these batches that exist, with their jobs; see ``JobQueue.shown``."""
+    def batch(self, batch: str) -> Batch | None:
+        """Return a batch with its jobs, None if there is none (any more)."""
+        return self.shown([batch]).get(batch)
+
+    def shown(self, batches: Sequence[str]) -> dict[str, Batch]:
+        """Return those of these batches that are kept, with their jobs."""
         shown = self._look(batches)
         for _ in range(LOOKS - 1):
             partly = [batch for batch in shown if not shown[batch].is_whole]
@@ -92,26 +121,63 @@ class Batches:
             shown |= self._look(partly)
         return shown
 
+    def batches(self) -> list[str]:
+        """Return the ids of all batches that are kept, the newest first."""
+        return list(self.records())
+
     def records(self) -> dict[str, BatchRecord]:
-        """Return all batches, the newest first."""
+        """Return all batches that are kept, the newest first, without their jobs."""
         found = self._store.batches(self._store.batch_ids())
         records = {batch: record for batch, (record, _) in found.items()}
         order = sorted(records, key=lambda batch: (-records[batch].created, batch))
         return {batch: records[batch] for batch in order}
 
-    def cancel(self, batch: str, event: Create | None) -> int:
-        """Cancel what is not done; see ``JobQueue.cancel``.
+    def record(self, batch: str) -> BatchRecord | None:
+        """Return a batch without its jobs, None if there is none (any more) or it is unreadable."""
+        found = self._store.batches([batch]).get(batch)
+        return found and found[0]
 
-        The batch is marked first. No claim succeeds after it, so a job that ran at that time
-        is still running, or has moved to where the second look finds it.
+    def cancel(self, batch: str, event: Create | None = None) -> int:
+        """Cancel a batch: pending jobs end at once, running ones are requested to stop.
+
+        Jobs whose records cannot be read end as well, with other records.
+
+        Args:
+            event: written together with the mark in the batch, once.
+
+        Returns:
+            How many jobs were affected.
+
+        Raises:
+            BadMessage: the batch's own record cannot be read.
         """
         if not self._mark(batch, event):
             return 0
+        # No claim succeeds after the mark, so a job that ran at that time is still running, or has
+        # moved to where the second look finds it.
         self._store.catch_up()
         return self._mark_running(batch) + self._end_pending(batch) + self._discard(batch)
 
-    def unclosed(self, closed: set[str], watch: Watch | None) -> tuple[list[Batch], bool]:
-        """Return batches that have ended and are to be closed; see ``JobQueue.unclosed``."""
+    def cancelled(self, batches: Iterable[str], watch: Watch | None = None) -> set[str]:
+        """Return which of these batches were cancelled; those that cannot be read are left out.
+
+        Args:
+            watch: called once when one of them is written, such as by a cancellation.
+        """
+        found = self._store.batches(batches, watch)
+        return {batch for batch, (record, _) in found.items() if record.cancelled}
+
+    def unclosed(self, closed: set[str], watch: Watch | None = None) -> tuple[list[Batch], bool]:
+        """Return the batches that have ended and are to be closed.
+
+        Args:
+            closed: the ids of those that are known to need no closing; it is updated.
+            watch: called once when a batch is put or deleted; see ``Watch``.
+
+        Returns:
+            The batches, and whether others are still to be closed once they end.
+        """
+        self._store.ensure()  # nothing tells of the first child of a znode that is missing
         ids = set(self._store.batch_ids(watch))
         closed &= ids
         found = self._store.batches(ids - closed)
@@ -122,10 +188,10 @@ class Batches:
             return [], bool(ids - closed)
         done = Counter(name.group for name in self._store.names(JobState.DONE))
         over = [batch for batch in waiting if done[batch] >= records[batch].put]
-        return [batch for batch in self.show(over).values() if batch.ended], True
+        return [batch for batch in self.shown(over).values() if batch.ended], True
 
     def close(self, batch: str, event: Create) -> None:
-        """Close a batch, once; see ``JobQueue.close``."""
+        """Write the event of a batch's end, unless that was done before."""
         while True:
             self._store.ensure(event)
             found = self._store.batches([batch]).get(batch)
@@ -135,12 +201,14 @@ class Batches:
                 return
 
     def trim(self) -> int:
-        """Forget the oldest batches that ended; see ``JobQueue.trim``.
+        """Delete the oldest ended batches, with their jobs; bounded work per call.
 
-        The done jobs are listed before the batches, so the batch of each job is in the list.
+        Returns:
+            How many done jobs were deleted.
         """
-        done = self._store.names(JobState.DONE)
-        if not self._is_over(len(done), len(self._store.batch_ids())):
+        done = self._store.names(JobState.DONE)  # before the batches: each job's is in the list
+        kept = len(self._store.batch_ids())
+        if len(done) <= self._rules.keep_jobs and kept <= self._rules.keep_batches:
             return 0
         records, busy = self.records(), self._busy()
         jobs = _by_group(done)
@@ -217,7 +285,7 @@ class Batches:
 
     def _end_pending(self, batch: str) -> int:
         names = self._names_of([batch], JobState.PENDING)
-        return sum(map(self._end_some, _parts(names, READ_AT_ONCE)))
+        return sum(map(self._end_some, parts(names, READ_AT_ONCE)))
 
     def _end_some(self, names: Sequence[JobName]) -> int:
         found, now = self._store.read(JobState.PENDING, names), self._clock()
@@ -259,9 +327,6 @@ class Batches:
 
     # --- forgetting ---
 
-    def _is_over(self, jobs: int, batches: int) -> bool:
-        return jobs > self._rules.keep_jobs or batches > self._rules.keep_batches
-
     def _busy(self) -> set[str]:
         """Return the batches with jobs that are not done; the first place is read twice."""
         states = (JobState.PENDING, JobState.RUNNING, JobState.PENDING)
@@ -285,7 +350,3 @@ def _by_group(names: Iterable[JobName]) -> dict[str, list[JobName]]:
     for name in names:
         jobs.setdefault(name.group, []).append(name)
     return jobs
-
-
-def _parts(names: Sequence[JobName], size: int) -> list[Sequence[JobName]]:
-    return [names[start : start + size] for start in range(0, len(names), size)]

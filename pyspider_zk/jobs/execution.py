@@ -1,18 +1,19 @@
-"""Execution of one claimed job: which projects come next, and what came of them."""
+"""Execution of one claimed job: which projects come next, and what came of them.
+
+An operation is carried out in stages, each on all projects of the job.
+"""
 
 import logging
 import threading
-import time
 from collections import ChainMap, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import filterfalse, islice
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
-from pyspider_zk.errors import BadMessage, BadRequest, FenceClosed, Unavailable, brief
+from pyspider_zk.errors import BadMessage, BadRequest, ClusterError, FenceClosed, Unavailable, brief
 from pyspider_zk.jobs.model import Claim, Outcome, Verdict
-from pyspider_zk.jobs.operations import Work
-from pyspider_zk.jobs.progress import Progress
-from pyspider_zk.jobs.stages import OperationRefused, Operations, ProjectTarget, Stage
+from pyspider_zk.jobs.operations import Progress, Work
 from pyspider_zk.zookeeper.codec import plain
 
 logger = logging.getLogger(__name__)
@@ -24,6 +25,74 @@ LOOK_AGAIN = 0.5  # seconds until projects that were put off are tried again
 TIDIED_AT_ONCE = 32  # projects that are cleaned up after in one go
 TRIES = 3  # of a project that fails, before the others go on to the next stage without it
 TOLD_IN_FULL = 3  # failures of a job that are logged with the traceback
+
+
+class OperationRefused(ClusterError):
+    """A project that an operation cannot be done to, now or later; the message says why."""
+
+
+@dataclass
+class ProjectTarget:
+    """One project that an operation applies to.
+
+    Attributes:
+        batch: the id of the batch; what was done for it is not repeated.
+        waited: it was put off before, by this claimant or another.
+        waits: this claimant has put it off.
+        version: the version of its row that the operation began with; set by the first stage.
+        place: how far the stage came within the project, for its next call by this claimant.
+    """
+
+    project: str
+    batch: str
+    waited: bool = False
+    waits: bool = False
+    version: float | None = None
+    place: Any = None
+
+
+Results = dict[str, bool | Exception]
+"""What came of a stage, by project: True: it is done; False: it must wait for a later round; or
+why it failed. ``OperationRefused`` and ``BadMessage`` are final, other errors are tried again."""
+
+
+class Stage(NamedTuple):
+    """Stage: a part of an operation that is completed for all projects before the next one.
+
+    Attributes:
+        apply: applies it to a chunk of projects, no two of them the same. What it raises may be the
+            fault of any of them: then it is applied again, to fewer.
+        recorded: the stages before must be recorded in ZooKeeper when it begins.
+        settle: seconds to wait before it begins.
+        tidies: it cleans up after the stages before; it is the last one, and in any case applied
+            to the projects that were done.
+    """
+
+    apply: Callable[[Sequence[ProjectTarget]], Results]
+    recorded: bool = False
+    settle: float = 0.0
+    tidies: bool = False
+
+
+class Operations(Protocol):
+    """Implementation of each operation on chunks of projects; see ``scheduling/operations.py``."""
+
+    def check_slot(self, standing: str, project: str) -> None:
+        """Make sure that a project is not in another member's slot.
+
+        Args:
+            standing: the project that the job is named after.
+
+        Raises:
+            OperationRefused: it is.
+        """
+
+    def stages(self, work: Work) -> tuple[Stage, ...]:
+        """Return the stages of a job's operation.
+
+        Raises:
+            BadRequest: there is no such operation, or it has other arguments.
+        """
 
 
 class JobWork:
@@ -44,9 +113,7 @@ class JobWork:
         gives_way: set by the job thread: it is given back if it waits, so that others have room.
     """
 
-    def __init__(
-        self, claim: Claim, operations: Operations, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, claim: Claim, operations: Operations, clock: Callable[[], float]) -> None:
         self.claim = claim
         self.name = claim.name
         self.verdict: Verdict | None = None
@@ -274,15 +341,12 @@ class JobWork:
         self._again = deque(self._later)
         self._not_before = self._clock() + LOOK_AGAIN
 
-    def _give_up_failed(self) -> None:
-        """Give up failed projects, so that the others can go on to the next stage."""
-        self._errors |= self._later
-        self._later = {}
-
     def _enter(self, stage: int) -> None:
+        """Begin a stage; failed projects are given up, so that the others can go on to it."""
         self._rounds = 0
         with self._lock:
-            self._give_up_failed()
+            self._errors |= self._later
+            self._later = {}
             self._stage = stage
             self._left = deque(self._projects)
             self._again.clear()

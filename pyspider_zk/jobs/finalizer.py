@@ -10,9 +10,9 @@ from pyspider_zk.cluster.event_log import EventLog
 from pyspider_zk.cluster.ownership import Fence
 from pyspider_zk.databases.guarded import Guarded, guarded
 from pyspider_zk.errors import ClusterError, SessionLost, Unavailable
+from pyspider_zk.jobs.answers import ended_event, outcome_dict
 from pyspider_zk.jobs.model import Batch, Job, JobName, JobState
 from pyspider_zk.jobs.queue import JobQueue
-from pyspider_zk.jobs.reports import ended_event, outcome_dict
 from pyspider_zk.loop import Loop
 from pyspider_zk.outage import Outage
 from pyspider_zk.zookeeper.errors import OUTDATED
@@ -42,7 +42,6 @@ class Finalizer:
 
     Args:
         resultdb: pyspider's, of which a copy is used; None: there is none.
-        clock: seconds since the epoch.
     """
 
     def __init__(
@@ -118,7 +117,9 @@ class Finalizer:
         has_failed = False
         for batch in ended:
             try:
-                self._close(batch)
+                if self._keep(batch):
+                    event = ended_event(batch, self._clock())
+                    self._queue.close(batch.id, self._events.step(event))
             except ClusterError:
                 raise
             except Exception as error:  # a fault of ours, of whatever class
@@ -126,11 +127,6 @@ class Finalizer:
                 self._fault.failed(error)
         if not has_failed:
             self._fault.answered()
-
-    def _close(self, batch: Batch) -> None:
-        if self._keep(batch):
-            event = ended_event(batch, self._clock())
-            self._queue.close(batch.id, self._events.step(event))
 
     def _keep(self, batch: Batch) -> bool:
         """Store the outcomes of a batch; return whether it may be closed."""

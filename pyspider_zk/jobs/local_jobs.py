@@ -9,20 +9,51 @@ from itertools import takewhile
 
 from pyspider_zk.cluster.ownership import Fence
 from pyspider_zk.errors import DatabaseAway, FenceClosed, Unavailable, brief
-from pyspider_zk.jobs.execution import JobWork
+from pyspider_zk.jobs.execution import JobWork, OperationRefused, Operations, ProjectTarget, Results
 from pyspider_zk.jobs.model import Claim
-from pyspider_zk.jobs.pace import Pace
 from pyspider_zk.jobs.rules import is_at
-from pyspider_zk.jobs.stages import OperationRefused, Operations, ProjectTarget, Results
 
 logger = logging.getLogger(__name__)
 
 SHARE = 0.1
-"""Seconds of a round that jobs may take; crawling goes on in between."""
+"""Seconds of a round that jobs may take, one project in any case; crawling goes on in between."""
 
+FIRST = 32  # projects that are carried out together
+LARGEST = 128
+SMALLEST = 8
+LONG = 0.5
+"""Seconds that a chunk should not take: it holds up a round. Most of it is waiting for locks, which
+is the same for few projects; so there is no point in smaller and smaller chunks."""
 
 Item = tuple[JobWork, ProjectTarget]
 """A project of a chunk, and the job that it is of."""
+
+
+class Pace:
+    """How many projects are carried out together, learned from the chunks before.
+
+    After a chunk that failed half as many are tried, down to one, so that the culprit stands alone
+    soon. After one that took long it is half as many, too, but not fewer than ``SMALLEST``; after a
+    quick one twice as many. Threads: one.
+    """
+
+    def __init__(self) -> None:
+        self._most = FIRST
+
+    def most(self, left: float) -> int:
+        """Return how many projects to carry out if so many seconds are left; at least one."""
+        return self._most if left > 0 else 1
+
+    def succeeded(self, count: int, seconds: float) -> None:
+        """Learn from a chunk that was carried out."""
+        if seconds > LONG:
+            self._most = max(SMALLEST, min(self._most, count // 2))
+        elif seconds < LONG / 2:
+            self._most = min(LARGEST, max(self._most, 2 * count))
+
+    def failed(self, count: int) -> None:
+        """Learn from a chunk that failed."""
+        self._most = max(1, count // 2)
 
 
 class LocalJobs:
@@ -36,7 +67,6 @@ class LocalJobs:
 
     Args:
         post: has a call made by the loop.
-        share: see ``SHARE``; one project is always done.
 
     Attributes:
         call: called by the loop when the job thread should look here: a job has ended or must be
@@ -48,15 +78,13 @@ class LocalJobs:
         operations: Operations,
         fence: Fence,
         post: Callable[[Callable[[], object]], object],
-        share: float = SHARE,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.call: Callable[[], None] = lambda: None
         self._operations = operations
         self._fence = fence
         self._post = post
-        self._share = share
-        self._clock = clock
+        self._share = SHARE
+        self._clock = time.monotonic
         self._works: list[JobWork] = []
         self._held: dict[int, int] = {}
         self._pace = Pace()

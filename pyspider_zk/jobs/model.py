@@ -19,6 +19,7 @@ from pyspider_zk.projects.rows import is_text
 from pyspider_zk.zookeeper.codec import decode, encode, plain
 
 PRIORITIES = range(1000)
+NORMAL = 500  # the priority of a batch that has no other
 GROUP_LIMIT = 200  # characters
 KEY_LIMIT = 64  # characters; pyspider's task ids in MySQL and PostgreSQL
 KEY_MARK = 16  # hexadecimal digits
@@ -78,11 +79,7 @@ class JobName(NamedTuple):
     @classmethod
     @lru_cache(maxsize=KNOWN_NAMES)
     def parse(cls, text: str) -> Self:
-        """Parse the form that ``str`` writes.
-
-        Raises:
-            BadMessage: it is not exactly that form.
-        """
+        """Parse exactly the form that ``str`` writes; raise ``BadMessage`` at any other."""
         found = _JOB_NAME.fullmatch(text)
         if found:
             priority, group, project, sequence = found.groups()
@@ -122,11 +119,7 @@ def quoted_whole(text: str) -> str:
 
 
 def unquoted(text: str) -> str:
-    """Parse the form that ``quoted`` and ``quoted_whole`` write.
-
-    Raises:
-        BadMessage: what is percent-encoded is not text.
-    """
+    """Parse what ``quoted`` and ``quoted_whole`` write; raise ``BadMessage`` if it is no text."""
     try:
         return unquote(text, errors="strict")
     except UnicodeDecodeError as error:
@@ -134,11 +127,7 @@ def unquoted(text: str) -> str:
 
 
 def batch_id_of(name: str) -> str:
-    """Return the id of the batch that a znode is named after.
-
-    Raises:
-        BadMessage: no batch is called so.
-    """
+    """Return the id of the batch that a znode is named after; raise ``BadMessage`` at others."""
     batch = unquoted(name)
     if quoted_whole(batch) != name:
         raise BadMessage(f"{name!r} is not the name of a batch")
@@ -146,11 +135,7 @@ def batch_id_of(name: str) -> str:
 
 
 def check_batch_id(batch: object) -> str:
-    """Return the id if it is allowed: any text of 1 to 200 characters.
-
-    Raises:
-        BadMessage: naming the fault.
-    """
+    """Return the id if it is allowed; raise ``BadMessage`` if not."""
     if not isinstance(batch, str) or not 1 <= len(batch) <= GROUP_LIMIT:
         raise BadMessage(f"batch id {batch!r} is not allowed: use 1 to {GROUP_LIMIT} characters")
     if not is_text(batch):  # no event could name it
@@ -159,11 +144,7 @@ def check_batch_id(batch: object) -> str:
 
 
 def check_priority(priority: object) -> int:
-    """Return the priority if it is allowed.
-
-    Raises:
-        BadMessage: naming the fault.
-    """
+    """Return the priority if it is allowed; raise ``BadMessage`` if not."""
     if not isinstance(priority, int) or priority not in PRIORITIES:
         raise BadMessage(f"priority {priority!r} is not allowed: use a number from 0 to 999")
     return priority
@@ -298,11 +279,7 @@ class BatchRecord:
 
     @classmethod
     def decode(cls, data: bytes) -> Self:
-        """Parse the bytes of the znode.
-
-        Raises:
-            BadMessage: they are not a batch.
-        """
+        """Parse the bytes of the znode; raise ``BadMessage`` if they are no batch."""
         record = decode(cls, data, RECORD_LIMIT)
         if not 0 <= record.put <= record.expected:
             raise BadMessage(f"{record.put} of {record.expected} jobs cannot have been put")

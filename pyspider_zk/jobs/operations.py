@@ -1,17 +1,17 @@
 """Operations on projects, the arguments of each, and their form in batches and jobs.
 
-To the job queue itself they are opaque.
+To the job queue itself work, notes and progress are opaque.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any, Self
 
-from pyspider_zk.errors import BadMessage, BadRequest
+from pyspider_zk.errors import CUT, BadMessage, BadRequest
 from pyspider_zk.projects.rows import STATUSES, is_number, is_text, split_group
 from pyspider_zk.queues.tasks import TASKID_LIMIT, is_whole
-from pyspider_zk.zookeeper.codec import checked
+from pyspider_zk.zookeeper.codec import checked, plain
 
 GROUP_LIMIT = 1000  # characters of all groups of a project
 PROJECTS_LIMIT = 10_000
@@ -21,6 +21,7 @@ TASKS_LIMIT = 1000
 """Task ids of a request: each of its jobs holds them all."""
 
 TEXT_LIMIT = 1000  # characters by which tasks are chosen
+REASONS_LIMIT = 128 * 1024  # bytes of all reasons that a job's znode holds
 
 TASK_STATES = ("FAILED", "SUCCESS", "BAD")
 """The states of tasks that have ended."""
@@ -98,12 +99,53 @@ class Note:
             return cls()
 
 
-def check_operation(name: object) -> Operation:
-    """Return the operation of a name.
+@dataclass(frozen=True)
+class Progress:
+    """Progress of a job: all that its next claimant must know to go on.
 
-    Raises:
-        BadRequest: there is none; the message names those that exist.
+    Attributes:
+        stage: which stage of its operation it is in.
+        at: how many projects this stage has been through.
+        later: projects that were put off, with the reason if they failed.
+        errors: projects that were given up, with the reason.
+        versions: the version of each project's row that the operation began with.
     """
+
+    stage: int = 0
+    at: int = 0
+    later: Mapping[str, str] = field(default_factory=dict)
+    errors: Mapping[str, str] = field(default_factory=dict)
+    versions: Mapping[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, reported: Mapping[str, Any]) -> Self:
+        """Parse the form that ``as_dict`` returns; unknown keys of a newer version are ignored.
+
+        Raises:
+            BadMessage: it is not that form; anybody may have written it.
+        """
+        progress = checked(cls, reported)
+        if min(progress.stage, progress.at) < 0:
+            raise BadMessage("progress counts from 0 on")
+        return progress
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the form for the job's znode.
+
+        If the reasons are too long, they are cut, the longest first; ``CUT`` marks the end of each
+        that was cut.
+        """
+        reasons = [*self.later.values(), *self.errors.values()]
+        longest = _longest(reasons, REASONS_LIMIT)
+        cut = {
+            key: {name: _cut(reason, longest) for name, reason in getattr(self, key).items()}
+            for key in ("later", "errors")
+        }
+        return {**asdict(self), **cut}
+
+
+def check_operation(name: object) -> Operation:
+    """Return the operation of a name; raise ``BadRequest``, which names all, if there is none."""
     try:
         return Operation(name)  # type: ignore[arg-type]
     except ValueError:
@@ -233,3 +275,28 @@ _ARGUMENTS: Mapping[Operation, Mapping[str, _Rule]] = {
         "error": _part_of_text,
     },
 }
+
+
+def _size(text: str) -> int:
+    return len(plain(text))
+
+
+def _longest(reasons: Iterable[str], limit: int) -> int:
+    """Return how many bytes each reason may have so that together they stay within a limit."""
+    sizes = sorted(map(_size, reasons))
+    for place, size in enumerate(sizes):
+        share = limit // (len(sizes) - place)
+        if size > share:
+            return share
+        limit -= size
+    return max(sizes, default=0)
+
+
+def _cut(reason: str, size: int) -> str:
+    """Return a reason, cut so that its JSON has at most so many bytes."""
+    if _size(reason) <= size:
+        return reason
+    kept = reason[:size]
+    while kept and _size(kept + CUT) > size:
+        kept = kept[: len(kept) * 3 // 4]
+    return kept + CUT

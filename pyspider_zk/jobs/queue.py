@@ -9,12 +9,10 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from pyspider_zk.errors import BadMessage, JobLost, SessionLost, brief
-from pyspider_zk.jobs.batches import Batches, Entries
+from pyspider_zk.jobs.batches import Batches
 from pyspider_zk.jobs.claims import ClaimId, ClaimRegister
 from pyspider_zk.jobs.model import (
     MOVED_LIMIT,
-    Batch,
-    BatchRecord,
     Claim,
     Claimant,
     Found,
@@ -39,7 +37,7 @@ from pyspider_zk.jobs.rules import (
     is_due,
     place_of,
 )
-from pyspider_zk.jobs.store import JobMove, JobStore, Versioned
+from pyspider_zk.jobs.store import JobMove, JobStore, Versioned, parts
 from pyspider_zk.jobs.transactions import (
     JobTree,
     cancel_pending_steps,
@@ -49,11 +47,10 @@ from pyspider_zk.jobs.transactions import (
     return_steps,
 )
 from pyspider_zk.zookeeper.connection import Connection, Watch
-from pyspider_zk.zookeeper.steps import Create, Step
+from pyspider_zk.zookeeper.steps import Step
 
 logger = logging.getLogger(__name__)
 
-NORMAL = 500
 LOOKED_AT = 64  # pending jobs that are read at once
 SHORT = 1000  # names of pending jobs that are listed for each ``take``
 LISTED = 8000  # names that are listed a second if there are many more; 38,400 are 10 MB
@@ -77,7 +74,7 @@ class _Pending(NamedTuple):
     until: float = float("-inf")
 
 
-class JobQueue:
+class JobQueue(Batches):
     """Queue of jobs that outlive the processes that put them and that carry them out.
 
     A job may be carried out twice, because its claimant may die after the effect and before
@@ -104,120 +101,12 @@ class JobQueue:
         rules: JobRules = JobRules(),  # noqa: B008 - immutable
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._store = JobStore(connection, JobTree(root))
-        self._batches = Batches(self._store, rules, clock)
+        super().__init__(JobStore(connection, JobTree(root)), rules, clock)
         self._hands = ClaimRegister()
-        self._tree = self._store.tree
-        self._rules = rules
-        self._clock = clock
         self._on_change: Watch | None = None
         self.is_empty = self._runs_none = False
         self._pending = _Pending()
         self._has_news = threading.Event()
-
-    def put(
-        self,
-        batch: str,
-        entries: Entries,
-        *,
-        note: Mapping[str, Any] | None = None,
-        priority: int = NORMAL,
-        event: Create | None = None,
-    ) -> bool:
-        """Put a batch of jobs, once: a repetition with the same id adds the missing jobs.
-
-        A batch too large for one transaction is put in several, so its first jobs may be claimed
-        before the last is there.
-
-        Args:
-            batch: the id; 1 to 200 characters, any.
-            entries: for each job a project and the work, as JSON values.
-            note: stored with the batch.
-            priority: 0 to 999; the highest comes first.
-            event: written in the same transaction as the batch, once. Its end must then be
-                recorded as well: see ``close``.
-
-        Returns:
-            Whether anything had to be put.
-
-        Raises:
-            BadMessage: the id, a project's name, the priority or a job's size is not allowed, or
-                what stands under this id cannot be read.
-            BatchTaken: the batch was put in part, with other jobs.
-        """
-        return self._batches.put(batch, entries, note or {}, priority, event)
-
-    def batch(self, batch: str) -> Batch | None:
-        """Return a batch with its jobs, None if there is none (any more)."""
-        return self.shown([batch]).get(batch)
-
-    def shown(self, batches: Sequence[str]) -> dict[str, Batch]:
-        """Return those of these batches that are kept, with their jobs."""
-        return self._batches.show(batches)
-
-    def batches(self) -> list[str]:
-        """Return the ids of all batches that are kept, the newest first."""
-        return list(self.records())
-
-    def records(self) -> dict[str, BatchRecord]:
-        """Return all batches that are kept, the newest first, without their jobs."""
-        return self._batches.records()
-
-    def record(self, batch: str) -> BatchRecord | None:
-        """Return a batch without its jobs, None if there is none (any more) or it is unreadable."""
-        found = self._store.batches([batch]).get(batch)
-        return found and found[0]
-
-    def cancel(self, batch: str, event: Create | None = None) -> int:
-        """Cancel a batch: pending jobs end at once, running ones are requested to stop.
-
-        Args:
-            batch: the id.
-            event: written together with the mark in the batch, once.
-
-        Jobs whose records cannot be read end as well, with other records.
-
-        Returns:
-            How many jobs were affected.
-
-        Raises:
-            BadMessage: the batch's own record cannot be read.
-        """
-        return self._batches.cancel(batch, event)
-
-    def cancelled(self, batches: Iterable[str], watch: Watch | None = None) -> set[str]:
-        """Return which of these batches were cancelled; those that cannot be read are left out.
-
-        Args:
-            watch: called once when one of them is written, such as by a cancellation.
-        """
-        found = self._store.batches(batches, watch)
-        return {batch for batch, (record, _) in found.items() if record.cancelled}
-
-    def unclosed(self, closed: set[str], watch: Watch | None = None) -> tuple[list[Batch], bool]:
-        """Return the batches that have ended and are to be closed.
-
-        Args:
-            closed: the ids of those that are known to need no closing; it is updated.
-            watch: called once when a batch is put or deleted; see ``Watch``.
-
-        Returns:
-            The batches, and whether others are still to be closed once they end.
-        """
-        self._store.ensure()  # nothing tells of the first child of a znode that is missing
-        return self._batches.unclosed(closed, watch)
-
-    def close(self, batch: str, event: Create) -> None:
-        """Write the event of a batch's end, unless that was done before."""
-        self._batches.close(batch, event)
-
-    def trim(self) -> int:
-        """Delete the oldest ended batches, with their jobs; bounded work per call.
-
-        Returns:
-            How many done jobs were deleted.
-        """
-        return self._batches.trim()
 
     def names(self, state: JobState) -> list[JobName]:
         """Return the jobs in one place, the next one first."""
@@ -304,7 +193,6 @@ class JobQueue:
         Stop if ``claim.job.cancelled`` of the returned claim is set.
 
         Args:
-            claim: the job.
             progress: what the next claimant must know.
             needs_cleanup: something has begun that must be cleaned up. From now on the job comes
                 back even if it is cancelled, until it is finished or its tries are used up.
@@ -320,9 +208,6 @@ class JobQueue:
         """Report on many jobs in few round trips: progress, ends, and jobs that are given back.
 
         Each is a transaction of its own, so none is held up by another's fault.
-
-        Args:
-            reports: on as many jobs.
 
         Returns:
             In the same order: the claim to go on with; None: the job was given up; or the error
@@ -377,11 +262,7 @@ class JobQueue:
         return result
 
     def _reported(self, report: Report, job: Job, now: float) -> Job:
-        """Return a job as it is after a report.
-
-        Raises:
-            BadMessage: it is too large for a znode.
-        """
+        """Return a job as it is after a report; raise ``BadMessage`` if it is too large."""
         verdict, reason = report.verdict, brief(report.verdict.reason) if report.verdict else ""
         job = replace(job, progress=dict(report.progress))
         if verdict is None:
@@ -420,8 +301,10 @@ class JobQueue:
                 continue
             if newer is not None:
                 again[place] = newer
-            else:
-                self._part_with(report)
+                continue
+            self._let_go(claim)
+            if report.behind:
+                self._hands.put_behind(claim.name)
         return again
 
     def _steps(self, report: Report, claim: Claim, job: Job) -> list[Step]:
@@ -429,11 +312,6 @@ class JobQueue:
             return report_steps(self._tree, claim, job)
         steps = return_steps if report.verdict.outcome is None else finish_steps
         return steps(self._tree, claim, job)
-
-    def _part_with(self, report: Report) -> None:
-        self._let_go(report.claim)
-        if report.behind:
-            self._hands.put_behind(report.claim.name)
 
     def _after_refusal(self, report: Report, claim: Claim, wanted: Job) -> Claim | None:
         """Return the claim to try again with; None if the job was given up before."""
@@ -536,8 +414,8 @@ class JobQueue:
         Args:
             gone: those are added that are pending no more.
         """
-        for start in range(0, len(names), LOOKED_AT):
-            part, now = names[start : start + LOOKED_AT], self._clock()
+        for part in parts(names, LOOKED_AT):
+            now = self._clock()
             batches = self._store.batches({name.group for name in part})
             there = list(self._store.read(JobState.PENDING, part))
             gone.update(set(part) - {found.name for found in there})
@@ -584,7 +462,8 @@ class JobQueue:
         record, version = batch or (None, None)
         cancelled = record is not None and record.cancelled
         if cancelled and not found.job.needs_cleanup:
-            self._end_cancelled(found)
+            steps = cancel_pending_steps(self._tree, found, self._clock())
+            self._store.move_if_current(JobState.PENDING, found.name, steps)
             return None
         slot_epoch = int(mine(found.name.project))
         job = claimed(found.job, claimant, slot_epoch, cancelled)
@@ -593,16 +472,8 @@ class JobQueue:
             return None
         return claim, claim_steps(self._tree, found, job, version)
 
-    def _end_cancelled(self, found: Found) -> None:
-        steps = cancel_pending_steps(self._tree, found, self._clock())
-        self._store.move_if_current(JobState.PENDING, found.name, steps)
-
     def _require(self, claimant: Claimant) -> None:
-        """Make sure that the claimant exists.
-
-        Raises:
-            SessionLost: it does not.
-        """
+        """Raise ``SessionLost`` unless the claimant exists."""
         self._store.catch_up()
         if not self._store.stands(claimant.path):
             raise SessionLost(f"claimant {claimant.path} is gone")

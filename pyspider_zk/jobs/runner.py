@@ -118,7 +118,8 @@ class JobRunner:
 
     def _look(self) -> None:
         claimant = self._claimant()
-        self._lose([each for each in self.works if each.claim.job.claimant != _path(claimant)])
+        path = "" if claimant is None else claimant.path
+        self._lose([each for each in self.works if each.claim.job.claimant != path])
         self._follow_cancellations()
         self._tell(self.works)
         if claimant is not None and not self._loop.ends and self._take(claimant):
@@ -157,7 +158,8 @@ class JobRunner:
         and not too often: each time costs two writes.
         """
         works = self.works
-        waiting = sorted((work for work in works if work.waits), key=_waits_since)
+        waiting = [work for work in works if work.waits]
+        waiting.sort(key=lambda work: work.waits_since or 0.0)  # the loop may have gone on
         places, room = ROOM - len(works) + len(waiting), HELD - len(works)
         is_time = time.monotonic() - self._made_room >= CANCEL
         if room <= 0 < places and is_time:
@@ -230,11 +232,3 @@ def _report_on(work: JobWork) -> tuple[Report, int]:
     progress, changes = work.progress()
     report = Report(work.claim, progress.as_dict(), work.needs_cleanup, verdict, work.gives_way)
     return report, changes
-
-
-def _waits_since(work: JobWork) -> float:
-    return work.waits_since or 0.0  # the loop may have gone on meanwhile
-
-
-def _path(claimant: Claimant | None) -> str:
-    return "" if claimant is None else claimant.path

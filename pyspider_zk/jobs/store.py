@@ -13,6 +13,7 @@ from pyspider_zk.zookeeper.steps import Create, Delete, Step
 from pyspider_zk.zookeeper.strays import delete_below, deleted_by
 
 Name = TypeVar("Name")
+T = TypeVar("T")
 Versioned = tuple[BatchRecord, int]
 """A batch's record and the version of its znode."""
 
@@ -52,23 +53,11 @@ class JobStore:
         """Make sure that later reads see all earlier writes."""
         self._connection.sync(self.tree.root)
 
-    def do(self, steps: Iterable[Step]) -> None:
-        """Do all steps or none.
-
-        Raises:
-            OUTDATED: one of them was decided on an older state.
-            Unavailable: they may have been done or not.
-        """
-        try:
-            self._connection.multi(*steps)
-        except NoNodeError:
-            self._founded = set()  # somebody may have deleted everything
-            raise
-
     def do_if_current(self, steps: Iterable[Step]) -> bool:
-        """Do all steps; return False if they were decided on an older state.
+        """Do all steps or none; return False if they were decided on an older state.
 
-        A read after a refusal sees at least the state that caused it.
+        A read after a refusal sees at least the state that caused it. If ``Unavailable`` is
+        raised, they may have been done or not.
         """
         return self._refusal_of(steps) is None
 
@@ -84,7 +73,7 @@ class JobStore:
 
     def move_all(self, moves: Sequence[JobMove]) -> list[bool]:
         """Do many moves, each for itself and all in one round trip; see ``move_if_current``."""
-        return [done for part in _parts(moves, AT_ONCE) for done in self._moved(part)]
+        return [done for part in parts(moves, AT_ONCE) for done in self._moved(part)]
 
     def _moved(self, moves: Sequence[JobMove]) -> list[bool]:
         refusals = self._connection.multi_all([move.steps for move in moves])
@@ -106,8 +95,10 @@ class JobStore:
 
     def _refusal_of(self, steps: Iterable[Step]) -> Exception | None:
         try:
-            self.do(steps)
+            self._connection.multi(*steps)
         except OUTDATED as error:
+            if isinstance(error, NoNodeError):
+                self._founded = set()  # somebody may have deleted everything
             self.catch_up()
             refusal: Exception = error
             return refusal
@@ -236,5 +227,6 @@ class JobStore:
         return self._connection.find(path) is not None
 
 
-def _parts(moves: Sequence[JobMove], size: int) -> Iterator[Sequence[JobMove]]:
-    return (moves[start : start + size] for start in range(0, len(moves), size))
+def parts(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    """Yield a sequence in parts of some size, the last may be shorter."""
+    return (items[start : start + size] for start in range(0, len(items), size))

@@ -204,17 +204,15 @@ def forget_moves(tree: JobTree, names: Iterable[JobName], batch: str = "") -> li
     ]
 
 
-def together(
-    moves: Iterable[Sequence[Step]], room: int = TRANSACTION_LIMIT
-) -> Iterator[list[Sequence[Step]]]:
+def together(moves: Iterable[Sequence[Step]]) -> Iterator[list[Sequence[Step]]]:
     """Yield these moves, as many at a time as fit into one transaction, at least one."""
     part: list[Sequence[Step]] = []
-    left = room
+    left = TRANSACTION_LIMIT
     for move in moves:
         size = sum(map(_size_of, move))
         if part and size > left:
             yield part
-            part, left = [], room
+            part, left = [], TRANSACTION_LIMIT
         part.append(move)
         left -= size
     if part:

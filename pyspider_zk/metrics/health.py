@@ -5,11 +5,7 @@ from collections.abc import Callable, Mapping
 
 
 class Pulse:
-    """Shows that a loop moves. Threads: one beats, any may ask.
-
-    Args:
-        clock: in seconds.
-    """
+    """Shows that a loop moves. Threads: one beats, any may ask."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

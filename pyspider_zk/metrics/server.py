@@ -1,27 +1,83 @@
-"""HTTP server of a component's metrics and health."""
+"""HTTP server of a component's metrics and health, and who may read them."""
 
 import asyncio
+import hmac
 import logging
 import ssl
 import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
+from urllib.parse import urlsplit
 
 from pyspider.libs.http_server import BoundedServer, Limits, bind
 from tornado.httputil import HTTPServerRequest
 from werkzeug.wrappers import Response
 
-from pyspider_zk.metrics.admission import ScrapeAdmission
-from pyspider_zk.metrics.exposition import Exposition
+from pyspider_zk.listening import Listener, check_listening, is_loopback
+from pyspider_zk.metrics.families import Exposition
 from pyspider_zk.metrics.health import Health
 
 logger = logging.getLogger(__name__)
 
+SCHEME = "Bearer "
 NOT_KEPT = {"Cache-Control": "no-store"}
 LIMITS = Limits(connections=64, head=5.0, head_bytes=8 * 1024, keep_alive=False)
 STOP_LIMIT = 5.0  # seconds
 
 Answer = Callable[[HTTPServerRequest], Awaitable[Response]]
+
+LISTENER = Listener(
+    name="metrics",
+    option="metrics",
+    opens="read how much is crawled, by which processes",
+    guard="metrics_token_file",
+    insist="insecure",
+)
+
+
+class ScrapeAdmission:
+    """Admission of requests for metrics; probes of health need none. Threads: any.
+
+    Args:
+        token: that scrapers present; empty: none.
+        insecure: may listen on any address without one.
+    """
+
+    def __init__(self, token: str, insecure: bool) -> None:
+        self._token = token.encode()
+        self._insecure = insecure
+
+    def listen(self, host: str) -> None:
+        """Check that metrics may be served on a host.
+
+        Raises:
+            ConfigError: everybody could read them.
+        """
+        guarded = bool(self._token)
+        check_listening(LISTENER, host, guarded=guarded, insecure=self._insecure)
+        if not guarded and not is_loopback(host):
+            logger.warning("insecure: whoever reaches %s may %s", host, LISTENER.opens)
+
+    def refusal(self, host: str, authorization: str) -> int:
+        """Return the HTTP status to refuse a request with; 0: it is admitted.
+
+        Args:
+            host: its header. Without a token only a loopback name is served: a page that gave this
+                address a name of its own (DNS rebinding) could read the answer.
+            authorization: its header.
+        """
+        if self._token:
+            given = authorization.removeprefix(SCHEME).strip().encode("utf-8", "replace")
+            proven = authorization.startswith(SCHEME) and hmac.compare_digest(given, self._token)
+            return 0 if proven else 401
+        return 0 if self._insecure or is_loopback(_name(host)) else 421
+
+
+def _name(host: str) -> str:
+    try:
+        return urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return ""
 
 
 class MetricsServer:

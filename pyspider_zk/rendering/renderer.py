@@ -34,8 +34,7 @@ from pyspider_zk.rendering.gate import Gate, Reach, addresses
 from pyspider_zk.rendering.page import RenderedPage, failed
 from pyspider_zk.rendering.request import RenderRequest, render_request
 from pyspider_zk.rpc.admission import Admitted, CallAdmission, CallRefused
-from pyspider_zk.rpc.http_admission import HttpAdmission, check_body
-from pyspider_zk.rpc.server import limits_of
+from pyspider_zk.rpc.server import HttpAdmission, check_body, limits_of
 from pyspider_zk.rpc.tls import TLS, server_tls
 from pyspider_zk.workers.work_meter import WorkMeter
 

@@ -9,15 +9,17 @@ import hmac
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from http import HTTPStatus
+from itertools import takewhile
 from urllib.parse import urlsplit
 
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import BadMessage
 from pyspider_zk.listening import Listener, check_listening, is_loopback
-from pyspider_zk.rpc.caller import NOBODY, Caller
 from pyspider_zk.rpc.proof import ANSWER_HEADER, SCHEME, Call, Prover, check_user
 
 logger = logging.getLogger(__name__)
@@ -35,14 +37,41 @@ LISTENER = Listener(
 CHALLENGE = {"WWW-Authenticate": 'Basic realm="pyspider-zk", charset="UTF-8"'}
 
 
-class CallRefused(Exception):
-    """Refusal of a call.
+@dataclass(frozen=True)
+class Caller:
+    """Person or program on whose behalf a thread works.
 
     Attributes:
-        status: of the response.
-        headers: of the response.
-        body: of the response.
+        user: the name; empty if there is no trustworthy one.
+        proven: the caller has proved the secret.
     """
+
+    user: str = ""
+    proven: bool = False
+
+
+NOBODY = Caller()
+
+_current = ContextVar("caller", default=NOBODY)
+
+
+def current_caller() -> Caller:
+    """Return the caller on whose behalf this thread works."""
+    return _current.get()
+
+
+@contextmanager
+def calling(caller: Caller) -> Iterator[None]:
+    """Work on behalf of a caller while the block runs."""
+    before = _current.set(caller)
+    try:
+        yield
+    finally:
+        _current.reset(before)
+
+
+class CallRefused(Exception):
+    """Refusal of a call, with status, headers and body of the response."""
 
     def __init__(
         self,
@@ -62,7 +91,6 @@ class Head:
     """Head of a call's HTTP request.
 
     Attributes:
-        method: the HTTP method.
         headers: case does not matter; an absent one is None.
         address: host and port at which the call arrived.
     """
@@ -92,9 +120,7 @@ class CallAdmission:
         secret: the cluster's; empty: every caller that is not a browser is admitted.
         names: host names of calls, besides loopback and the address where they arrive.
         insecure: may listen on other addresses without a secret.
-        listener: whose rules these are.
         content_type: that calls must have, which no form of a browser has; empty: any.
-        clock: seconds since the epoch.
     """
 
     def __init__(
@@ -228,20 +254,12 @@ class _Nonces:
     def is_new(self, nonce: str, now: float) -> bool:
         """Return whether a call comes for the first time, and remember it."""
         with self._lock:
-            for old in self._expired(now):
+            expired = takewhile(lambda item: item[1] <= now, self._until.items())
+            for old, _ in list(expired):  # the oldest come first
                 del self._until[old]
             new = nonce not in self._until
             self._until.setdefault(nonce, now + 2 * WINDOW)
             return new
-
-    def _expired(self, now: float) -> list[str]:
-        """Return the expired nonces at the front: the oldest come first."""
-        expired = []
-        for nonce, until in self._until.items():
-            if until > now:
-                break
-            expired.append(nonce)
-        return expired
 
 
 def _check_no_browser(head: Head, content_type: str) -> None:

@@ -1,4 +1,4 @@
-"""XML-RPC client of one member; call and response prove the secret."""
+"""XML-RPC client of one member; call and response prove the secret. Also other requests to it."""
 
 import http.client
 import re
@@ -7,15 +7,16 @@ import ssl
 import time
 import xmlrpc.client
 import zlib
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
+from urllib.parse import urlsplit
 from xml.parsers.expat import ExpatError
 
 from pyspider_zk.cluster.records import Member
 from pyspider_zk.config import Settings
-from pyspider_zk.rpc.caller import current_caller
+from pyspider_zk.errors import Unavailable
+from pyspider_zk.rpc.admission import Caller, calling, current_caller
 from pyspider_zk.rpc.proof import ANSWER_HEADER, Call, Prover, digest
 from pyspider_zk.rpc.tls import TLS, NoTls, connect
 from pyspider_zk.rpc.values import foreign_texts
@@ -74,11 +75,7 @@ class Credentials:
         return client_context(self.ca, "xmlrpc_tls_ca")
 
     def check(self) -> None:
-        """Check that members can be called.
-
-        Raises:
-            ConfigError: the authorities' file cannot be used.
-        """
+        """Raise ``ConfigError`` if the authorities' file is needed and cannot be used."""
         if self.ca or self.tls:
             _ = self.context
 
@@ -88,12 +85,8 @@ def credentials_of(settings: Settings) -> Credentials:
     return Credentials(settings.secret, tls=settings.xmlrpc_tls, ca=settings.xmlrpc_tls_ca)
 
 
-@dataclass(frozen=True)
-class _Answer:
-    status: int
-    reason: str
-    header: Callable[[str], str | None]
-    body: bytes
+_Answer = tuple[http.client.HTTPResponse, bytes]
+"""A response, and its body, which is read."""
 
 
 def call(
@@ -113,10 +106,10 @@ def call(
     body = _body(method, args)
     link = _Link(member.address, body, timeout, credentials)
     try:
-        answer = link.post() if not credentials.secret else _proven(link, credentials)
-        if answer.status == http.HTTPStatus.UNAUTHORIZED:
+        response, answer = _proven(link, credentials) if credentials.secret else link.post()
+        if response.status == http.HTTPStatus.UNAUTHORIZED:
             raise PermissionError(f"the cluster's secret is needed: {_REMEDY}")
-        return _value(answer)
+        return _value(response, answer)
     except (xmlrpc.client.Fault, OSError):
         raise
     except _NO_ANSWER as error:
@@ -155,9 +148,7 @@ class _Link:
             sent = {**_HEADERS, "Host": self.address, **headers}
             connection.request("POST", "/RPC2", self.body, sent)
             with connection.getresponse() as response:
-                return _Answer(
-                    response.status, response.reason, response.getheader, self._read(response)
-                )
+                return response, self._read(response)
         finally:
             connection.close()
 
@@ -166,7 +157,7 @@ class _Link:
 
         Raises:
             NoTls: it is not spoken there, and must be.
-        OSError: nobody can be reached there.
+            OSError: nobody can be reached there.
         """
         if self._tls:
             return connect(self.address, self._credentials.context, self._timeout)
@@ -196,28 +187,23 @@ def _proven(link: _Link, credentials: Credentials) -> _Answer:
     at = int(time.time())
     for _ in range(2):
         call = Call(link.address, at, secrets.token_hex(16), user, digest(link.body))
-        answer = link.post(Authorization=prover.header(call))
-        if not prover.proves(answer.header(ANSWER_HEADER) or "", call, answer.body):
-            status = f"{answer.status} {answer.reason:.100}"  # from an unknown server
+        response, body = link.post(Authorization=prover.header(call))
+        if not prover.proves(response.getheader(ANSWER_HEADER) or "", call, body):
+            status = f"{response.status} {response.reason:.100}"  # from an unknown server
             raise PermissionError(
                 f"the answer ({status!r}) does not prove the cluster's secret: {_REMEDY}"
             )
-        if answer.status != http.HTTPStatus.UNAUTHORIZED or not _TIME.fullmatch(answer.body):
+        if response.status != http.HTTPStatus.UNAUTHORIZED or not _TIME.fullmatch(body):
             break
-        at = int(answer.body)
-    return answer
+        at = int(body)
+    return response, body
 
 
-def _value(answer: _Answer) -> Any:
-    """Return the result of the call.
-
-    Raises:
-        xmlrpc.client.Fault: its error.
-    """
-    if answer.status != http.HTTPStatus.OK:
-        raise xmlrpc.client.Error(f"HTTP status {answer.status} {answer.reason!r:.100}")
-    body = answer.body
-    if answer.header("Content-Encoding") == "gzip":
+def _value(response: http.client.HTTPResponse, body: bytes) -> Any:
+    """Return the result of the call, or raise its ``Fault``."""
+    if response.status != http.HTTPStatus.OK:
+        raise xmlrpc.client.Error(f"HTTP status {response.status} {response.reason!r:.100}")
+    if response.getheader("Content-Encoding") == "gzip":
         inflating = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
         body = inflating.decompress(body, ANSWER_LIMIT)
         if inflating.unconsumed_tail or not inflating.eof:
@@ -226,3 +212,35 @@ def _value(answer: _Answer) -> Any:
     if len(values) != 1:
         raise xmlrpc.client.Error(f"{len(values)} values")
     return values[0]
+
+
+def posted(body: bytes, address: str, settings: Settings) -> dict[str, Any]:
+    """Return the arguments of a request with some JSON, which proves the secret if there is one.
+
+    Args:
+        address: with the port; the scheme may be left out.
+    """
+    headers = {"Content-Type": "application/json"}
+    if settings.secret:
+        host = urlsplit(address if "://" in address else f"//{address}").netloc
+        call = Call(host, int(time.time()), secrets.token_hex(16), "", digest(body))
+        headers |= {"Host": host, "Authorization": Prover(settings.secret).header(call)}
+    return {"body": body, "headers": headers, "ca_certs": settings.xmlrpc_tls_ca or None}
+
+
+def request_drain(number: int, member: Member, settings: Settings, who: str) -> None:
+    """Ask a member to move its slots to others and to end; a repeated request changes nothing.
+
+    Blocks for some seconds at most.
+
+    Raises:
+        Unavailable: it does not answer, or refuses.
+    """
+    try:
+        with calling(Caller(who)):
+            call(member, "local_drain", credentials=credentials_of(settings))
+    except (OSError, xmlrpc.client.Fault) as error:
+        raise Unavailable(
+            f"member {number} cannot be asked to drain: {error}; `pyspider-zk evict {number}`"
+            " moves its slots away without it"
+        ) from error

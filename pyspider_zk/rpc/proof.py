@@ -98,11 +98,7 @@ def digest(body: bytes) -> str:
 
 
 def check_user(user: str) -> str:
-    """Return the user's name if it is valid.
-
-    Raises:
-        BadMessage: it is not.
-    """
+    """Return the user's name if it is valid; raise ``BadMessage`` if not."""
     if len(user) > _LONGEST_USER or not user.isprintable():
         raise BadMessage(f"a user's name has up to {_LONGEST_USER} printable characters")
     return user

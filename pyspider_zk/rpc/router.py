@@ -11,10 +11,12 @@ import logging
 import threading
 import time
 import xmlrpc.client
-from collections.abc import Callable, Collection, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Collection, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
-from typing import Any
+from typing import Any, TypedDict
+
+import msgspec
 
 from pyspider_zk.cluster.records import Cluster, Member
 from pyspider_zk.errors import ClusterError
@@ -24,6 +26,13 @@ from pyspider_zk.rpc.client import Credentials, call
 logger = logging.getLogger(__name__)
 
 Counters = dict[str, dict[str, Any]]
+
+_Entry = tuple[float, dict[str, Any]]
+
+
+class _Dashboard(TypedDict):
+    pause_status: dict[str, bool]
+    counter: dict[str, Counters | None]
 
 
 class Router:
@@ -61,17 +70,17 @@ class Router:
 
     def size(self) -> int:
         """Return how many tasks all schedulers hold in memory."""
-        return sum(self._ask_all("local_size", shape=_is_size))
+        return sum(self._ask_all("local_size", shape=int))
 
     def counter(self, window: str, value: str) -> Counters | None:
         """Return one window of all projects' counters, None if there is no such window."""
-        answers = self._ask_all("local_counter", window, value, shape=_are_counters)
+        answers = self._ask_all("local_counter", window, value, shape=Counters | None)
         known = [answer for answer in answers if answer is not None]
         return _union(known) if known else None
 
     def get_projects_pause_status(self) -> dict[str, bool]:
         """Return for each project whether it is paused after failures."""
-        return _union(self._ask_all("local_get_projects_pause_status", shape=_are_flags))
+        return _union(self._ask_all("local_get_projects_pause_status", shape=dict[str, bool]))
 
     def quarantine(self) -> dict[str, dict[str, Any]]:
         """Return the reason for each project in quarantine."""
@@ -79,7 +88,7 @@ class Router:
 
     def webui_update(self) -> dict[str, Any]:
         """Return the dashboard's data."""
-        answers = self._ask_all("local_webui_update", shape=_is_dashboard)
+        answers = self._ask_all("local_webui_update", shape=_Dashboard)
         windows = {window for answer in answers for window in answer["counter"]}
         return {
             "pause_status": _union([answer["pause_status"] for answer in answers]),
@@ -92,7 +101,7 @@ class Router:
     def get_active_tasks(self, project: str | None = None, limit: int = 100) -> list[Any]:
         """Return the latest tasks, newest first: of one project or of all."""
         check_limit(limit)
-        answers = self._ask_all("local_get_active_tasks", project, limit, shape=_are_tasks)
+        answers = self._ask_all("local_get_active_tasks", project, limit, shape=list[_Entry])
         newest = heapq.merge(*answers, key=lambda entry: entry[0], reverse=True)
         return [entry for entry, _ in zip(newest, range(limit), strict=False)]
 
@@ -108,13 +117,11 @@ class Router:
         """Dispatch a task to the fetcher, bypassing the queue; return False without its project."""
         return bool(self._ask_owner("local_send_task", task))
 
-    def _ask_all(
-        self, method: str, *args: Any, shape: Callable[[Any], bool] = lambda _: True
-    ) -> list[Any]:
+    def _ask_all(self, method: str, *args: Any, shape: Any = Any) -> list[Any]:
         """Call every member; skip those that cannot be reached, or whose response is invalid.
 
         Args:
-            shape: returns whether a response has the expected type.
+            shape: the type that a response must have.
 
         Raises:
             OSError: none can be reached.
@@ -122,14 +129,11 @@ class Router:
         """
         answers: list[Any] = []
         fault: xmlrpc.client.Fault | None = None
-        for member, future in self._asked(method, *args).items():
-            try:
-                found = self._got(member, future)
-            except xmlrpc.client.Fault as error:
-                logger.warning("%s at member %s: %s", method, member, error)
-                fault = error
-                continue
-            answers += [each for each in found if _is_of_shape(shape, method, member, each)]
+        for member, answer in self._answers(method, *args):
+            if isinstance(answer, xmlrpc.client.Fault):
+                fault = answer
+            elif not isinstance(answer, OSError) and _is_of_shape(shape, method, member, answer):
+                answers.append(answer)
         if not answers and fault is not None:
             raise fault
         if not answers:
@@ -150,39 +154,37 @@ class Router:
         Raises:
             OSError: ZooKeeper does not answer, and no members are known.
         """
-        answers: dict[MemberId, Any] = {}
-        silent = []
-        for member, future in self._asked(method, *args, past=past).items():
-            try:
-                got = self._got(member, future)
-            except xmlrpc.client.Fault as fault:
-                logger.warning("%s at member %s: %s", method, member, fault)
-                got = []
-            if got:
-                answers[member] = got[0]
-            else:
-                silent.append(member)
+        answers = dict(self._answers(method, *args, past=past))
+        silent = [member for member, answer in answers.items() if isinstance(answer, Exception)]
+        for member in silent:
+            del answers[member]
         return answers, silent
 
-    def _asked(
+    def _answers(
         self, method: str, *args: Any, past: Collection[MemberId] = ()
-    ) -> dict[MemberId, Future[Any]]:
-        return {
+    ) -> Iterator[tuple[MemberId, Any]]:
+        """Call every member at once; yield what each answers: a value, a ``Fault`` or an OSError.
+
+        The last means that it cannot be reached.
+        """
+        calls = {
             member: self._pool.submit(copy_context().run, self._call, record, method, *args)
             for member, record in self._cluster().members.items()
             if member not in past
         }
+        for member, future in calls.items():
+            try:
+                yield member, future.result()
+            except xmlrpc.client.Fault as fault:
+                logger.warning("%s at member %s: %s", method, member, fault)
+                yield member, fault
+            except OSError as error:
+                logger.warning("member %s cannot be reached: %s", member, error)
+                self._forget()
+                yield member, error
 
     def _call(self, member: Member, method: str, *args: Any) -> Any:
         return call(member, method, *args, credentials=self._credentials, timeout=self._timeout)
-
-    def _got(self, member: MemberId, future: Future[Any]) -> list[Any]:
-        try:
-            return [future.result()]
-        except OSError as error:
-            logger.warning("member %s cannot be reached: %s", member, error)
-            self._forget()
-            return []
 
     def _ask_owner(self, method: str, task: Mapping[str, Any]) -> Any:
         """Call the owner of the task's project; any other member if it has none at the moment."""
@@ -227,58 +229,15 @@ def _union(answers: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def check_limit(limit: object) -> None:
-    """Check a number of entries.
-
-    Raises:
-        xmlrpc.client.Fault: it is invalid.
-    """
+    """Raise a ``Fault`` unless this can be a number of entries."""
     if not isinstance(limit, int) or isinstance(limit, bool):
         raise xmlrpc.client.Fault(400, f"limit must be a whole number, not {limit!r:.80}")
 
 
-def _is_of_shape(
-    shape: Callable[[Any], bool], method: str, member: MemberId, answer: object
-) -> bool:
-    if shape(answer):
-        return True
-    logger.warning("%s: member %s answers junk: %.80r", method, member, answer)
-    return False
-
-
-def _is_size(answer: Any) -> bool:
-    return isinstance(answer, int) and not isinstance(answer, bool)
-
-
-def _is_mapping(answer: Any) -> bool:
-    return isinstance(answer, dict)
-
-
-def _are_flags(answer: Any) -> bool:
-    return _is_mapping(answer) and all(isinstance(flag, bool) for flag in answer.values())
-
-
-def _are_counters(answer: Any) -> bool:
-    """Return whether this is a window of counters, or None."""
-    return answer is None or (_is_mapping(answer) and all(map(_is_mapping, answer.values())))
-
-
-def _is_dashboard(answer: Any) -> bool:
-    return (
-        _is_mapping(answer)
-        and _are_flags(answer.get("pause_status"))
-        and _is_mapping(answer.get("counter"))
-        and all(map(_are_counters, answer["counter"].values()))
-    )
-
-
-def _are_tasks(answer: Any) -> bool:
-    return isinstance(answer, list) and all(map(_is_entry, answer))
-
-
-def _is_entry(entry: Any) -> bool:
-    return (
-        isinstance(entry, list)
-        and len(entry) == 2
-        and isinstance(entry[0], int | float)
-        and _is_mapping(entry[1])
-    )
+def _is_of_shape(shape: Any, method: str, member: MemberId, answer: object) -> bool:
+    try:
+        msgspec.convert(answer, shape)
+    except msgspec.ValidationError:
+        logger.warning("%s: member %s answers junk: %.80r", method, member, answer)
+        return False
+    return True

@@ -1,4 +1,4 @@
-"""The XML-RPC server of a member."""
+"""XML-RPC server of a process: calls are admitted by their heads, before their bodies are read."""
 
 import asyncio
 import errno
@@ -11,6 +11,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from functools import partial
+from hmac import compare_digest
+from http import HTTPStatus
 from inspect import signature
 from typing import Any
 from xmlrpc.client import Fault, dumps, getparser, gzip_encode
@@ -24,10 +26,8 @@ from pyspider_zk.config import Settings
 from pyspider_zk.errors import ConfigError
 from pyspider_zk.listening import check_port
 from pyspider_zk.queues.tasks import is_deeper
-from pyspider_zk.rpc.admission import Admitted, CallAdmission, CallRefused
-from pyspider_zk.rpc.caller import calling
-from pyspider_zk.rpc.http_admission import HttpAdmission, check_body
-from pyspider_zk.rpc.proof import ANSWER_HEADER
+from pyspider_zk.rpc.admission import Admitted, CallAdmission, CallRefused, Head, calling
+from pyspider_zk.rpc.proof import ANSWER_HEADER, digest
 
 logger = logging.getLogger(__name__)
 
@@ -38,10 +38,50 @@ CALLS = 64  # that are carried out at the same time
 LOCAL_CALLS = 32  # beside those: that ask no other member
 LOCAL = "local_"  # how the names of those functions begin
 STOP_LIMIT = 5.0  # seconds for the calls in hand
+HOLD_UP = 1.0  # seconds before a wrong secret is answered
+HELD_UP_AT_ONCE = 16
 
 Functions = Mapping[str, Callable[..., Any]]
 Answer = Callable[[HTTPServerRequest], Awaitable[Response]]
 LoadTls = Callable[[], ssl.SSLContext | None]
+
+
+class HttpAdmission:
+    """Admission to a port. Threads: that of its loop."""
+
+    def __init__(self, entry: CallAdmission) -> None:
+        self._entry = entry
+        self._held_up = asyncio.Semaphore(HELD_UP_AT_ONCE)
+
+    async def admit(self, request: HTTPServerRequest) -> Admitted:
+        """Authenticate a call.
+
+        Raises:
+            Refused: it is not for us, or not allowed.
+        """
+        host, port = request.connection.stream.socket.getsockname()[:2]  # type: ignore[union-attr]
+        try:
+            return self._entry.admit(Head(request.method or "", request.headers.get, (host, port)))
+        except CallRefused as error:
+            if error.status == HTTPStatus.UNAUTHORIZED and "Authorization" in request.headers:
+                await self._hold_up()
+            raise refused(error.status, str(error), error.headers, error.body) from None
+
+    async def _hold_up(self) -> None:
+        """Delay the response to a wrong secret: together they get a few responses per second.
+
+        A correct secret is answered at once, also from the same address: otherwise a stranger on
+        loopback could lock out everybody.
+        """
+        async with self._held_up:
+            await asyncio.sleep(HOLD_UP)
+
+
+def check_body(admitted: Admitted, body: bytes) -> None:
+    """Raise ``CallRefused`` unless a call's body is the one that its proof is of."""
+    call = admitted.call
+    if call is not None and not compare_digest(digest(body), call.digest):
+        raise CallRefused(HTTPStatus.BAD_REQUEST, "the body is not the one that was proven")
 
 
 class _Calls:
@@ -89,11 +129,7 @@ class _Calls:
     def _read(
         self, admitted: Admitted, request: HTTPServerRequest
     ) -> tuple[str, Callable[[], bytes]]:
-        """Return the method of a call, and what carries it out.
-
-        Raises:
-            CallRefused: the body is not as announced.
-        """
+        """Return the method of a call, and what carries it out; refuse it as ``_body`` does."""
         body = _body(admitted, request)
         try:
             given, method = _parsed(body)
@@ -199,8 +235,6 @@ class RpcServer:
     called from any other, those that answer calls included.
 
     Args:
-        functions: by name.
-        entry: decides who may call them.
         load_tls: returns the TLS context; None, or returning None: there is no TLS.
         limits: what callers may hold of the port.
     """

@@ -34,7 +34,6 @@ def foreign_texts(value: object, name: str) -> Iterator[str]:
     """Yield name and beginning of each text in a value that XML-RPC cannot carry.
 
     Args:
-        value: of the kinds that XML-RPC has.
         name: what the value is called, where it has no key.
     """
     if isinstance(value, str) and _NOT_IN_XML.search(value):

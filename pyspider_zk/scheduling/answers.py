@@ -21,7 +21,7 @@ from pyspider_zk.queues.api import Message
 from pyspider_zk.queues.codec import encode
 from pyspider_zk.queues.names import QueueKind
 from pyspider_zk.queues.tasks import check_task
-from pyspider_zk.rpc.caller import current_caller
+from pyspider_zk.rpc.admission import current_caller
 from pyspider_zk.rpc.router import Router
 from pyspider_zk.rpc.server import Functions
 from pyspider_zk.rpc.values import xmlrpc_value

@@ -15,7 +15,7 @@ from pyspider_zk.jobs.model import JobState
 from pyspider_zk.jobs.queue import JobQueue
 from pyspider_zk.loop import Loop
 from pyspider_zk.metrics import families
-from pyspider_zk.metrics.exposition import Metrics
+from pyspider_zk.metrics.families import Metrics
 from pyspider_zk.outage import Outage
 from pyspider_zk.queues.api import Queues, SlotBacklog
 from pyspider_zk.queues.names import QueueKind, SlotQueue

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from pyspider_zk.cluster.ownership import Ownership
 from pyspider_zk.metrics import families
-from pyspider_zk.metrics.exposition import Metrics
+from pyspider_zk.metrics.families import Metrics
 from pyspider_zk.scheduling.round_pace import RoundTimes
 from pyspider_zk.scheduling.scheduler import SlotScheduler
 from pyspider_zk.zookeeper.waiting import boottime

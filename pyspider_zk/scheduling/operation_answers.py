@@ -14,10 +14,10 @@ from pyspider_zk.errors import (
     LockedProjects,
 )
 from pyspider_zk.jobs.batch_service import BatchService
+from pyspider_zk.jobs.model import NORMAL
 from pyspider_zk.jobs.operations import within_limits
-from pyspider_zk.jobs.queue import NORMAL
 from pyspider_zk.projects.selection import Selection
-from pyspider_zk.rpc.caller import current_caller
+from pyspider_zk.rpc.admission import current_caller
 from pyspider_zk.rpc.server import Functions
 from pyspider_zk.rpc.values import xmlrpc_value
 

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from pyspider_zk.errors import FenceClosed, Unavailable
+from pyspider_zk.jobs.execution import OperationRefused, ProjectTarget, Results, Stage
 from pyspider_zk.jobs.operations import (
     Operation,
     Work,
@@ -17,7 +18,6 @@ from pyspider_zk.jobs.operations import (
     check_operation,
     with_delete,
 )
-from pyspider_zk.jobs.stages import OperationRefused, ProjectTarget, Results, Stage
 from pyspider_zk.projects.names import check_project_name
 from pyspider_zk.projects.rows import ACTIVE
 from pyspider_zk.scheduling.deletion import Deletion

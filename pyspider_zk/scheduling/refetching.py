@@ -8,7 +8,7 @@ from typing import Any
 from pyspider.database.base.taskdb import TaskDB
 
 from pyspider_zk.errors import BadMessage, brief
-from pyspider_zk.jobs.stages import OperationRefused, ProjectTarget
+from pyspider_zk.jobs.execution import OperationRefused, ProjectTarget
 from pyspider_zk.queues.tasks import TaskKey, usable_schedule
 from pyspider_zk.scheduling.engine import TaskEngine
 from pyspider_zk.scheduling.message_applier import MessageApplier

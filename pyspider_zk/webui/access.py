@@ -1,4 +1,7 @@
-"""Access: passes a request on only if its sender has the role that it needs."""
+"""Access: passes a request on only if its sender has the role that it needs.
+
+Here is also how requests are refused: with problem details (RFC 9457).
+"""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -6,8 +9,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from pyspider_zk.webui.logins import LOGIN, Login, Logins, TooManyTries, WrongLogin
-from pyspider_zk.webui.problem import PROBLEM_TYPE, problem
-from pyspider_zk.webui.roles import SAFE, Role, needed_role
+from pyspider_zk.webui.users import Role
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
@@ -17,6 +19,13 @@ OPEN = "/login"
 
 CHALLENGE = ("WWW-Authenticate", 'Basic realm="Login Required"')
 
+SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PROPFIND"})
+"""The methods that change nothing."""
+
+PROBLEM_TYPE = "application/problem+json"
+
+_OPERATING = ("/update", "/run")
+_OPERATING_BELOW = "/api/v1/"
 _NOBODY = "log in with a name and password of the web UI, by HTTP Basic or at /login"
 _NOBODY_CHANGES = f"without a login you may only look: {_NOBODY}"
 _NOT_ENOUGH = {
@@ -32,8 +41,6 @@ class Access:
     our ``login_to_change`` is on.
 
     Args:
-        application: what is protected.
-        logins: find the account that sent a request.
         config: pyspider's settings of the web UI, which may change while it runs.
     """
 
@@ -46,7 +53,7 @@ class Access:
 
     def __call__(self, environ: "WSGIEnvironment", start: "StartResponse") -> Iterable[bytes]:
         """Pass the request on with its login, or answer 401, 403 or 429."""
-        path = _path(environ)
+        path = full_path(environ)
         if path == OPEN or path.startswith(f"{OPEN}/"):
             return self._application(environ, start)
         try:
@@ -72,6 +79,20 @@ class Access:
         return self._application(environ, start)
 
 
+def needed_role(method: str, path: str) -> Role:
+    """Return the role that a request needs; an unknown one needs the highest."""
+    if method in SAFE:
+        return Role.VIEWER
+    if path in _OPERATING or path.startswith(_OPERATING_BELOW):
+        return Role.OPERATOR
+    return Role.ADMIN
+
+
+def full_path(environ: Mapping[str, Any]) -> str:
+    """Return the path as the browser sent it, also below where WebDAV is mounted."""
+    return f"{environ.get('SCRIPT_NAME', '')}{environ.get('PATH_INFO', '')}"
+
+
 def refuse(
     environ: "WSGIEnvironment",
     start: "StartResponse",
@@ -89,6 +110,17 @@ def refuse(
     return [] if environ["REQUEST_METHOD"] == "HEAD" else [body]
 
 
-def _path(environ: "WSGIEnvironment") -> str:
-    """Return the path as the browser sent it, also below where WebDAV is mounted."""
-    return f"{environ.get('SCRIPT_NAME', '')}{environ.get('PATH_INFO', '')}"
+def problem(status: HTTPStatus, detail: str, **more: Any) -> dict[str, Any]:
+    """Return the body: what is wrong with which part, and the remedy.
+
+    Args:
+        detail: the sentence for people.
+        more: what programs may want to know, such as ``errors`` by field.
+    """
+    return {
+        "type": "about:blank",
+        "title": status.phrase,
+        "status": status.value,
+        "detail": detail,
+        **more,
+    }

@@ -4,6 +4,7 @@ The API has its own events. A request that was refused before, for lack of a log
 change and has no event, so nobody can push other events out of the log by being refused.
 """
 
+import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -15,28 +16,38 @@ from flask import Response, request
 from werkzeug.exceptions import RequestEntityTooLarge
 
 from pyspider_zk.cluster.events import Event, EventKind
+from pyspider_zk.errors import ClusterError
 from pyspider_zk.projects.names import PROJECT_NAME_LIMIT
-from pyspider_zk.webui.journal import Append, record
 from pyspider_zk.webui.logins import LOGIN
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
+logger = logging.getLogger(__name__)
+
 _DAV = frozenset({"PUT", "DELETE", "MOVE", "COPY", "MKCOL", "PROPPATCH", "POST"})
 _VALUE_LIMIT = 80  # characters of a value that the text quotes
 _UPDATE, _RUN, _SCRIPT = "/update", "/run", "/debug/"
 
-Clock = Callable[[], float]
+Append = Callable[[Event], Any]
+"""Function that writes an event; may raise ``ClusterError``."""
+
+
+def record(append: Append, event: Event) -> None:
+    """Append to the event log; if that is away, the event goes to the log of the process.
+
+    Blocks for some seconds at most.
+    """
+    try:
+        append(event)
+    except ClusterError as error:
+        by = event.who or "somebody who is not logged in"
+        logger.warning("%s by %s; it is not in the event log: %s", event.text, by, error)
 
 
 @contextmanager
-def audited(flask_app: Any, append: Append, clock: Clock = time.time) -> Iterator[None]:
-    """Write events of changes by pyspider's pages while the block runs.
-
-    Args:
-        append: writes an event.
-        clock: seconds since the epoch.
-    """
+def audited(flask_app: Any, append: Append) -> Iterator[None]:
+    """Write events of changes by pyspider's pages while the block runs."""
 
     def tell(response: Response) -> Response:
         if not _may_change(request.method, request.path):
@@ -49,8 +60,10 @@ def audited(flask_app: Any, append: Append, clock: Clock = time.time) -> Iterato
         change = _change(request.path, form)
         if change is not None:
             kind, project, text = change
-            result = _result(response.status_code, _said(response, kind))
-            record(append, _event(request.environ, kind, [project], text, result, clock()))
+            # A trial's answer may be long, and reports no change.
+            said = "" if kind is EventKind.TRIAL else response.get_data(as_text=True)
+            result = _result(response.status_code, said)
+            record(append, _event(request.environ, kind, [project], text, result))
         return response
 
     hooks = flask_app.after_request_funcs.setdefault(None, [])
@@ -62,20 +75,11 @@ def audited(flask_app: Any, append: Append, clock: Clock = time.time) -> Iterato
 
 
 class AuditedDav:
-    """WebDAV that writes an event of each change. Threads: any.
+    """WebDAV that writes an event of each change. Threads: any."""
 
-    Args:
-        application: pyspider's WebDAV.
-        append: writes an event.
-        clock: seconds since the epoch.
-    """
-
-    def __init__(
-        self, application: "WSGIApplication", append: Append, clock: Clock = time.time
-    ) -> None:
+    def __init__(self, application: "WSGIApplication", append: Append) -> None:
         self._application = application
         self._append = append
-        self._clock = clock
 
     def __call__(self, environ: "WSGIEnvironment", start: "StartResponse") -> Iterable[bytes]:
         """Answer, and write an event if the request was to change something."""
@@ -98,7 +102,7 @@ class AuditedDav:
         result = _result(status)
         record(
             self._append,
-            _event(environ, EventKind.SCRIPT, projects, text, result, self._clock()),
+            _event(environ, EventKind.SCRIPT, projects, text, result),
         )
 
 
@@ -108,11 +112,10 @@ def _event(
     projects: list[str],
     text: str,
     result: str,
-    now: float,
 ) -> Event:
     login = environ.get(LOGIN)
     data = {"projects": projects, "result": result, "peer": environ.get("REMOTE_ADDR", "")}
-    return Event(kind, f"{text}: {result}", now, login.name if login else "", data)
+    return Event(kind, f"{text}: {result}", time.time(), login.name if login else "", data)
 
 
 def _may_change(method: str, path: str) -> bool:
@@ -135,11 +138,6 @@ def _change(path: str, form: Mapping[str, str]) -> tuple[EventKind, str, str] | 
     if path.startswith(_SCRIPT) and what == "run":
         return EventKind.TRIAL, _name(project), f"try a script of {_name(project)}"
     return None
-
-
-def _said(response: Response, kind: EventKind) -> str:
-    """Return what a page answered; a trial's answer may be long, and reports no change."""
-    return "" if kind is EventKind.TRIAL else response.get_data(as_text=True)
 
 
 def _result(status: int, said: str = "") -> str:

@@ -1,7 +1,9 @@
 """Instance: the object to name as pyspider's ``--webui-instance``."""
 
 import signal
-from collections.abc import Callable, Iterator
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from typing import Any
 
@@ -34,17 +36,13 @@ from pyspider_zk.queues.queue_sizes import QueueSizes
 from pyspider_zk.rpc.client import credentials_of
 from pyspider_zk.rpc.router import Router
 from pyspider_zk.webui import cluster
-from pyspider_zk.webui.api import PREFIX, Backend, create_api
-from pyspider_zk.webui.dashboard import Dashboard
-from pyspider_zk.webui.lent import configured, replaced
+from pyspider_zk.webui.accounts import NO_SCHEDULER_RPC, check_open, login_faults, login_settings
+from pyspider_zk.webui.api import PREFIX, create_api
+from pyspider_zk.webui.api.backend import Backend, Readings
 from pyspider_zk.webui.limits import limited
-from pyspider_zk.webui.opening import NO_SCHEDULER_RPC, check_open, login_faults, login_settings
-from pyspider_zk.webui.project_rows import ShownProjects
+from pyspider_zk.webui.page_data import Answering, Dashboard, ShownProjects, configured, replaced
 from pyspider_zk.webui.protection import protected
 from pyspider_zk.webui.rebalancer import Rebalancer
-from pyspider_zk.webui.refusals import Answering
-from pyspider_zk.webui.requests_in_hand import RequestsInHand
-from pyspider_zk.webui.snapshot import Readings
 from pyspider_zk.webui.trials import run_apart
 from pyspider_zk.zookeeper.connection import Connection
 
@@ -52,6 +50,32 @@ HOME = f"{cluster.PREFIX}/"
 
 PATIENCE = 1.0
 """Seconds that a member may take for an answer that the operations page soon repeats."""
+
+WsgiApp = Callable[[dict[str, Any], Any], Iterable[bytes]]
+
+
+class RequestsInHand:
+    """A WSGI application that knows which requests it is answering. Threads: any."""
+
+    def __init__(self, inner: WsgiApp, clock: Callable[[], float] = time.monotonic) -> None:
+        self._inner = inner
+        self._clock = clock
+        self._since: dict[int, float] = {}  # by thread
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        """Answer a request."""
+        thread = threading.get_ident()
+        self._since[thread] = self._clock()
+        try:
+            return self._inner(environ, start_response)
+        finally:
+            del self._since[thread]
+
+    @property
+    def age(self) -> float:
+        """Seconds since the oldest came; 0 without one."""
+        oldest = min(self._since.copy().values(), default=None)
+        return 0.0 if oldest is None else self._clock() - oldest
 
 
 class _Sum:
@@ -140,7 +164,6 @@ class ClusterWebUI:
             ConfigError: the secret for calls to schedulers cannot be used.
         """
         settings = settings or current_settings()
-        tree = Tree(settings.root)
         asking = credentials_of(settings)
         asking.check()
         with (
@@ -149,18 +172,27 @@ class ClusterWebUI:
             closing(
                 Router(Directory(settings, present.connection).read, credentials=asking)
             ) as router,
-            configured(self.config, {"projectdb": ShownProjects(self.config["projectdb"])}),
-            configured(self.config, {"run_apart": run_apart}),
+            configured(self.config, self._given(settings, present.connection)),
             limited(self.flask_app),
             self._with_pages(settings, present.connection, queues),
             self._monitored(settings, present.connection),
-            configured(
-                self.config, {"cluster": Dashboard(_reader(settings, present.connection), HOME)}
+            protected(
+                self.flask_app,
+                settings,
+                EventLog(present.connection, Tree(settings.root)).append,
+                listens,
             ),
-            protected(self.flask_app, settings, EventLog(present.connection, tree).append, listens),
             configured(self.config, self._feed(Answering(router), queues)),
         ):
             yield
+
+    def _given(self, settings: Settings, connection: Connection) -> dict[str, Any]:
+        """Return the settings by which the views show the cluster and run scripts."""
+        return {
+            "projectdb": ShownProjects(self.config["projectdb"]),
+            "run_apart": run_apart,
+            "cluster": Dashboard(_reader(settings, connection), HOME),
+        }
 
     @contextmanager
     def _monitored(self, settings: Settings, connection: Connection) -> Iterator[None]:
@@ -175,51 +207,36 @@ class ClusterWebUI:
         ):
             yield
 
-    def _backend(
-        self,
-        settings: Settings,
-        connection: Connection,
-        queues: Queues,
-        read: Callable[[], Cluster],
-        rpc: Router,
-        rebalancer: Rebalancer,
-    ) -> Backend:
-        tree = Tree(settings.root)
-        events = EventLog(connection, tree)
-        jobs = JobQueue(connection, tree.jobs)
-        batch_service = BatchService(self.config["projectdb"], jobs, events, read, settings.slots)
-        lengths = QueueSizes(queues, self.config["queues"])
-        return Backend(
-            cluster=read,
-            queues=lengths.read,
-            batch_service=batch_service,
-            events=events,
-            slot_queues=queues.slot_queues,
-            parking_lot=queues.parking_lot,
-            rpc=rpc,
-            leases=LeaseWatch(),
-            settings=settings,
-            settings_store=SettingsStore(connection, tree),
-            rebalancer=rebalancer,
-            config=self.config,
-        )
-
     @contextmanager
     def _with_pages(
         self, settings: Settings, connection: Connection, queues: Queues
     ) -> Iterator[None]:
         """Serve the API and the operations page beside pyspider's pages while the block runs."""
-        readings = Readings(_reader(settings, connection))
-        pages = cluster.create_pages(self.config)
-        asking = credentials_of(settings)
-        store = SettingsStore(connection, Tree(settings.root))
+        tree, read = Tree(settings.root), _reader(settings, connection)
+        readings, asking = Readings(read), credentials_of(settings)
+        events, store = EventLog(connection, tree), SettingsStore(connection, tree)
+        jobs, projectdb = JobQueue(connection, tree.jobs), self.config["projectdb"]
         with (
             closing(
                 Router(readings.recent, fresh_for=0, timeout=PATIENCE, credentials=asking)
             ) as hasty,
-            closing(Rebalancer(store, _reader(settings, connection))) as rebalancer,
+            closing(Rebalancer(store, read)) as rebalancer,
         ):
-            backend = self._backend(settings, connection, queues, readings.read, hasty, rebalancer)
+            backend = Backend(
+                cluster=readings.read,
+                queues=QueueSizes(queues, self.config["queues"]).read,
+                batch_service=BatchService(projectdb, jobs, events, readings.read, settings.slots),
+                events=events,
+                slot_queues=queues.slot_queues,
+                parking_lot=queues.parking_lot,
+                rpc=hasty,
+                leases=LeaseWatch(),
+                settings=settings,
+                settings_store=store,
+                rebalancer=rebalancer,
+                config=self.config,
+            )
+            pages = cluster.create_pages(self.config)
             ours: dict[str, Any] = {PREFIX: create_api(backend), cluster.PREFIX: pages}
             both = DispatcherMiddleware(self.flask_app.wsgi_app, ours)
             with replaced(self.flask_app, "wsgi_app", both):

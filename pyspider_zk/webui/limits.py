@@ -11,7 +11,7 @@ from werkzeug.exceptions import RequestEntityTooLarge
 from pyspider_zk.errors import BadRequest
 from pyspider_zk.jobs.operations import Operation, check_arguments
 from pyspider_zk.projects.names import is_project_name
-from pyspider_zk.webui.lent import configured
+from pyspider_zk.webui.page_data import configured
 
 MOST_BYTES = 16 * 2**20
 """Bytes of one request; a script or a task with its page is far smaller."""

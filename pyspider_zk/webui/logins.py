@@ -1,27 +1,37 @@
-"""Logins: find who sent a request, by password or by session; other credentials are refused."""
+"""Logins: find who sent a request, by password or by session; other credentials are refused.
 
+How often wrong passwords may be tried is limited, per user and per peer. The login page gives
+sessions, in signed cookies.
+"""
+
+import hmac
 import logging
 import secrets
 import threading
+import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
-from hmac import digest
+from collections.abc import Callable, Hashable, Iterable
+from ipaddress import IPv6Address, ip_address, ip_network
 from math import ceil
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
+from itsdangerous import BadData, URLSafeSerializer
 from pyspider.webui.identity import credentials
 from werkzeug.sansio.http import parse_cookie
 
 from pyspider_zk.errors import ClusterError
 from pyspider_zk.webui.accounts import Account, Accounts
-from pyspider_zk.webui.roles import Role
-from pyspider_zk.webui.sessions import COOKIE, LoginSessions
-from pyspider_zk.webui.throttle import Key, Throttle, known_key, peer_key
+from pyspider_zk.webui.users import Role
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIEnvironment
 
 logger = logging.getLogger(__name__)
+
+MOST_KEYS = 10_000  # that wrong passwords are counted for
+
+COOKIE = "pyspider_zk_session"
+LASTS = 12 * 3600  # seconds
 
 LOGIN = "pyspider_zk.login"
 """Key of the login in a request's environment; no header can have this name."""
@@ -34,6 +44,138 @@ _DECOY = Account(
     "scrypt:32768:8:1$0123456789abcdef$00000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000",
     hashed=True,
 )
+
+
+class Limit(NamedTuple):
+    """How many wrong passwords there may be in a row.
+
+    Attributes:
+        burst: so many at once.
+        pause: seconds after which there may be one more.
+    """
+
+    burst: int
+    pause: float
+
+
+PER_USER = Limit(10, 6.0)
+PER_PEER = Limit(30, 2.0)
+
+
+class Key(NamedTuple):
+    """Key of a count: a user, a peer, or a user at a known peer."""
+
+    kind: str
+    name: str
+
+    @property
+    def limit(self) -> Limit:
+        """How many wrong passwords there may be."""
+        return PER_PEER if self.kind == "peer" else PER_USER
+
+
+def peer_key(address: str) -> Key:
+    """Return the key of a peer; an IPv6 /64 network is one peer, because one host has all of it."""
+    try:
+        parsed = ip_address(address)
+    except ValueError:
+        return Key("peer", address)
+    if isinstance(parsed, IPv6Address) and parsed.ipv4_mapped is None:
+        return Key("peer", str(ip_network((parsed, 64), strict=False)))
+    return Key("peer", address)
+
+
+def known_key(name: str, address: str) -> Key:
+    """Return the key of a user where that user has logged in before."""
+    return Key("user at a known address", f"{peer_key(address).name} {name}")
+
+
+class Throttle:
+    """Counts of wrong passwords; beyond ``most`` keys the least recently used are forgotten.
+
+    Threads: any.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic, most: int = MOST_KEYS) -> None:
+        self._clock = clock
+        self._most = most
+        self._levels: OrderedDict[Key, tuple[float, float]] = OrderedDict()  # level, when
+        self._lock = threading.Lock()
+
+    def wait(self, keys: Iterable[Key]) -> float:
+        """Return the seconds until the next try is allowed to all of these; 0: now."""
+        with self._lock:
+            now = self._clock()
+            return max(0.0, *(self._wait(key, now) for key in keys))
+
+    def failed(self, keys: Iterable[Key]) -> list[Key]:
+        """Count a wrong password; return the keys that must wait from now on."""
+        with self._lock:
+            now = self._clock()
+            return [key for key in keys if self._count(key, now)]
+
+    def _count(self, key: Key, now: float) -> bool:
+        self._levels[key] = (self._level(key, now) + 1, now)
+        self._levels.move_to_end(key)
+        if len(self._levels) > self._most:
+            self._levels.popitem(last=False)
+        return self._wait(key, now) > 0
+
+    def _wait(self, key: Key, now: float) -> float:
+        return (self._level(key, now) + 1 - key.limit.burst) * key.limit.pause
+
+    def _level(self, key: Key, now: float) -> float:
+        level, at = self._levels.get(key, (0.0, now))
+        return max(0.0, level - (now - at) / key.limit.pause)
+
+
+class LoginSession(NamedTuple):
+    """Content of a session cookie, which only we can have written.
+
+    Attributes:
+        proof: of the password that was set when it was issued.
+    """
+
+    name: str
+    proof: str
+
+
+class LoginSessions:
+    """Sessions in signed cookies.
+
+    Nothing is stored here: a session ends when it expires, when the user's password changes, or
+    with the key. Threads: any.
+
+    Args:
+        key: what they are signed with.
+    """
+
+    def __init__(self, key: str, clock: Callable[[], float] = time.time) -> None:
+        self._key = key
+        self._clock = clock
+        self._serializer = URLSafeSerializer(key, salt="pyspider-zk session")
+
+    def issue(self, name: str, secret: str) -> str:
+        """Return the cookie of a user.
+
+        Args:
+            secret: the user's password, or its hash, as it is kept.
+        """
+        until = self._clock() + LASTS
+        cookie = self._serializer.dumps([name, self.proof(name, secret), until])
+        return cookie if isinstance(cookie, str) else cookie.decode()
+
+    def read(self, cookie: str) -> LoginSession | None:
+        """Return the content of a cookie; None if it is not ours, or has expired."""
+        try:
+            name, proof, until = self._serializer.loads(cookie)
+        except (BadData, ValueError, TypeError):
+            return None
+        return LoginSession(name, proof) if self._clock() < until else None
+
+    def proof(self, name: str, secret: str) -> str:
+        """Return the proof that a cookie contains instead of the password."""
+        return hmac.new(self._key.encode(), f"{name}:{secret}".encode(), "sha256").hexdigest()
 
 
 class Login(NamedTuple):
@@ -69,11 +211,6 @@ class Logins:
 
     A password is hashed when it is first seen, then remembered by a keyed digest: a client with
     HTTP Basic sends it with every request.
-
-    Args:
-        accounts: returns all accounts by name.
-        throttle: counts wrong passwords.
-        sessions: of those who logged in by the login page.
     """
 
     def __init__(
@@ -153,7 +290,7 @@ class Logins:
 
     def _digest(self, account: Account, password: str) -> bytes:
         """Return the digest of this password of this account as it is now."""
-        return digest(self._key, f"{account.secret}\0{password}".encode(), "sha256")
+        return hmac.digest(self._key, f"{account.secret}\0{password}".encode(), "sha256")
 
     def _of_session(self, environ: "WSGIEnvironment", accounts: Accounts) -> Login | None:
         session = self._sessions.read(_cookie(environ))

@@ -1,9 +1,10 @@
-"""Protection: composes the checks before pyspider's web UI."""
+"""Protection: the checks before pyspider's web UI, put together."""
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from http import HTTPStatus
+from ipaddress import IPv6Address, ip_address, ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,17 +14,11 @@ from pyspider_zk.config import Settings
 from pyspider_zk.rpc.server import limits_of
 from pyspider_zk.webui import login
 from pyspider_zk.webui.access import Access, refuse
-from pyspider_zk.webui.accounts import FileAccounts, all_accounts
-from pyspider_zk.webui.audit import AuditedDav, audited
-from pyspider_zk.webui.headers import Headers
-from pyspider_zk.webui.journal import Append
-from pyspider_zk.webui.lent import configured, replaced
-from pyspider_zk.webui.logins import LOGIN, Logins
-from pyspider_zk.webui.opening import login_settings
-from pyspider_zk.webui.real_ip import RealIP
-from pyspider_zk.webui.same_site import Guard, hosts_of
-from pyspider_zk.webui.sessions import LoginSessions
-from pyspider_zk.webui.throttle import Throttle
+from pyspider_zk.webui.accounts import FileAccounts, all_accounts, login_settings
+from pyspider_zk.webui.audit import Append, AuditedDav, audited
+from pyspider_zk.webui.browsers import Guard, Headers, hosts_of
+from pyspider_zk.webui.logins import LOGIN, Logins, LoginSessions, Throttle
+from pyspider_zk.webui.page_data import configured, replaced
 from pyspider_zk.webui.users import read_users
 
 if TYPE_CHECKING:
@@ -42,8 +37,6 @@ def protected(
     pyspider puts WebDAV beside the Flask application when it begins to serve.
 
     Args:
-        flask_app: pyspider's.
-        settings: of this process.
         append: writes an event.
         listens: the address that the web UI binds.
 
@@ -103,3 +96,39 @@ def _webdav() -> Any:
     except ImportError:
         return None
     return webdav
+
+
+class RealIP:
+    """A WSGI application that is told visitors' addresses instead of its proxies'. Threads: any.
+
+    Each proxy appends the address of its peer to ``X-Forwarded-For``. The last one that is no
+    trusted proxy's is the visitor's: whatever stands before it may have come from the visitor.
+    """
+
+    def __init__(self, application: "WSGIApplication", proxies: Iterable[str]) -> None:
+        self._application = application
+        self._proxies = tuple(map(ip_network, proxies))
+
+    def __call__(self, environ: "WSGIEnvironment", start: "StartResponse") -> Iterable[bytes]:
+        """Pass the request on with the visitor's address."""
+        reported = str(environ.get("HTTP_X_FORWARDED_FOR", "")).split(",")
+        address = _plain(str(environ.get("REMOTE_ADDR", "")))
+        while address and self._is_proxy(address):
+            environ["REMOTE_ADDR"] = address
+            address = _plain(reported.pop().strip()) if reported else ""
+        if address:
+            environ["REMOTE_ADDR"] = address
+        return self._application(environ, start)
+
+    def _is_proxy(self, address: str) -> bool:
+        return any(ip_address(address) in each for each in self._proxies)
+
+
+def _plain(text: str) -> str:
+    """Return an address in its usual form, empty if it is none."""
+    try:
+        address = ip_address(text)
+    except ValueError:
+        return ""
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return str(mapped or address)

@@ -38,7 +38,6 @@ class Rebalancer:
     Threads: any. Only ``close`` blocks, until maintenance goes on.
 
     Args:
-        store: of the cluster-wide settings.
         read: reads the cluster, in any thread.
     """
 
@@ -57,9 +56,7 @@ class Rebalancer:
         """Begin one.
 
         Args:
-            who: the user who asked for it.
             projects: active projects of the slots that have any.
-            total: how many slots shall move.
             timeout: seconds that they may take.
 
         Raises:

@@ -1,4 +1,4 @@
-"""The user file: who may log in to the web UI, with hashed passwords."""
+"""The user file: who may log in to the web UI, in which role, with hashed passwords."""
 
 import fcntl
 import os
@@ -8,13 +8,13 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from pathlib import Path
 
 import msgspec
 from werkzeug.security import generate_password_hash
 
 from pyspider_zk.errors import BadRequest, ConfigError, NotFound
-from pyspider_zk.webui.roles import Role
 from pyspider_zk.zookeeper.codec import decoder
 
 LONGEST_NAME = 64
@@ -22,6 +22,22 @@ SHORTEST_PASSWORD = 8
 LONGEST_PASSWORD = 1024
 _METHOD = "scrypt:"
 _MOST = 2**20  # bytes of the file
+
+
+class Role(StrEnum):
+    """Role of an account; each includes the ones before it."""
+
+    VIEWER = "viewer"
+    """Look at everything."""
+    OPERATOR = "operator"
+    """Start, stop, delete and set projects."""
+    ADMIN = "admin"
+    """Edit and run scripts."""
+
+    def may(self, needed: "Role") -> bool:
+        """Return whether this role is enough where another is needed."""
+        order = list(Role)
+        return order.index(self) >= order.index(needed)
 
 
 @dataclass(frozen=True)
@@ -48,42 +64,8 @@ class Users:
     key: str = field(repr=False)
     users: Mapping[str, User] = field(default_factory=dict)
 
-    def with_user(self, name: str, role: Role, password: str) -> "Users":
-        """Return the users with one more, or with another role and password.
-
-        Raises:
-            BadRequest: nobody can have such a name or password.
-        """
-        check_name(name)
-        check_password(password)
-        user = User(role, generate_password_hash(password))
-        return replace(self, users={**self.users, name: user})
-
-    def with_role(self, name: str, role: Role) -> "Users":
-        """Return the users with another role for one of them.
-
-        Raises:
-            NotFound: there is no such user.
-        """
-        user = replace(self.find(name), role=role)
-        return replace(self, users={**self.users, name: user})
-
-    def without(self, name: str) -> "Users":
-        """Return the users without one of them.
-
-        Raises:
-            NotFound: there is no such user.
-        """
-        self.find(name)
-        users = {each: user for each, user in self.users.items() if each != name}
-        return replace(self, users=users)
-
     def find(self, name: str) -> User:
-        """Return a user.
-
-        Raises:
-            NotFound: there is no such user.
-        """
+        """Return a user; raise ``NotFound``, which names all, if there is none."""
         if name not in self.users:
             raise NotFound(f"there is no user {name!r}; there are: {', '.join(self.users)}")
         return self.users[name]
@@ -128,14 +110,18 @@ def change_users(path: Path, role: Role, name: str, password: str | None) -> Non
     """Add a user, or change role and, if one is given, password. Creates the file if needed.
 
     Raises:
-        BadRequest: nobody can have such a name or password; a new user has no password.
+        BadRequest: nobody can have such a name or password.
+        NotFound: a new user has no password.
         ConfigError: the file is faulty.
     """
     with _locked(path) as users:
         if password is None:
-            _write(path, users.with_role(name, role))
+            user = replace(users.find(name), role=role)
         else:
-            _write(path, users.with_user(name, role, password))
+            check_name(name)
+            check_password(password)
+            user = User(role, generate_password_hash(password))
+        _write(path, replace(users, users={**users.users, name: user}))
 
 
 def remove_user(path: Path, name: str) -> None:
@@ -146,7 +132,9 @@ def remove_user(path: Path, name: str) -> None:
         ConfigError: the file is faulty.
     """
     with _locked(path) as users:
-        _write(path, users.without(name))
+        users.find(name)
+        left = {each: user for each, user in users.users.items() if each != name}
+        _write(path, replace(users, users=left))
 
 
 def _decoded(path: Path, data: bytes) -> Users:

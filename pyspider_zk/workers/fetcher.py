@@ -33,7 +33,7 @@ from pyspider_zk.queues.back_off import BackOff
 from pyspider_zk.queues.packs import NO_ANSWER, check_fetchable, check_named, failed_page, named
 from pyspider_zk.queues.resilient import LOOK, ResilientQueue, SendBuffer
 from pyspider_zk.rpc.admission import admission_of
-from pyspider_zk.rpc.post import posted
+from pyspider_zk.rpc.client import posted
 from pyspider_zk.rpc.server import RpcServer, limits_of
 from pyspider_zk.rpc.tls import server_tls
 from pyspider_zk.rpc.values import xmlrpc_value

@@ -27,8 +27,7 @@ from pyspider_zk.components.wiring import (
 )
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import Unavailable
-from pyspider_zk.metrics.exposition import Metrics
-from pyspider_zk.metrics.families import LOST
+from pyspider_zk.metrics.families import LOST, Metrics
 from pyspider_zk.metrics.health import Health, patience
 from pyspider_zk.queues.api import Queues
 from pyspider_zk.queues.back_off import BackOff

@@ -5,8 +5,7 @@ from contextlib import contextmanager
 from time import monotonic
 
 from pyspider_zk.cluster.records import ComponentKind
-from pyspider_zk.metrics.exposition import Metrics
-from pyspider_zk.metrics.families import PASSED_OVER, WORK, WORKED
+from pyspider_zk.metrics.families import PASSED_OVER, WORK, WORKED, Metrics
 from pyspider_zk.metrics.health import Pulse
 
 

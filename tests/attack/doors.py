@@ -3,7 +3,7 @@
 from enum import IntEnum
 from typing import NamedTuple
 
-from pyspider_zk.webui.roles import Role
+from pyspider_zk.webui.users import Role
 
 
 class Who(IntEnum):

@@ -13,8 +13,7 @@ from urllib.request import urlopen
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from pyspider_zk.webui.roles import Role
-from pyspider_zk.webui.users import change_users
+from pyspider_zk.webui.users import Role, change_users
 from tests.browser.cluster_page import (
     action,
     check_accessibility,

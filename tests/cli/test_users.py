@@ -6,8 +6,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from pyspider_zk.cli.main import cli
-from pyspider_zk.webui.roles import Role
-from pyspider_zk.webui.users import read_users
+from pyspider_zk.webui.users import Role, read_users
 
 PASSWORD = "correct horse"  # noqa: S105 - a test's
 

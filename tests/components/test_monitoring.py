@@ -15,8 +15,7 @@ from pyspider_zk.config import Settings
 from pyspider_zk.errors import ClusterError, ConfigError
 from pyspider_zk.metrics import families
 from pyspider_zk.metrics.health import Health
-from tests.metrics.reading import parsed, value
-from tests.metrics.requests import get
+from tests.metrics.reading import get, parsed, value
 from tests.support.ports import own_port
 
 TOKEN = "a token of the tests"  # noqa: S105

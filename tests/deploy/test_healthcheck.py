@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 import trustme
 
-from pyspider_zk.metrics.admission import ScrapeAdmission
-from pyspider_zk.metrics.exposition import Exposition
+from pyspider_zk.metrics.families import Exposition
 from pyspider_zk.metrics.health import Health
-from pyspider_zk.metrics.server import MetricsServer
+from pyspider_zk.metrics.server import MetricsServer, ScrapeAdmission
 
 HEALTHCHECK = Path(__file__).resolve().parents[2] / "deploy" / "healthcheck"
 LOOPBACK = "127.0.0.1"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pyspider_zk.webui.api.application import create_api
+from pyspider_zk.webui.api import create_api
 from pyspider_zk.webui.api.backend import Backend
 
 ROOT = Path(__file__).resolve().parents[2]

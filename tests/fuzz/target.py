@@ -9,8 +9,7 @@ from pathlib import Path
 
 from pyspider_zk.limits import DEFAULT_SLOTS
 from pyspider_zk.projects.slots import slot_of
-from pyspider_zk.webui.roles import Role
-from pyspider_zk.webui.users import change_users
+from pyspider_zk.webui.users import Role, change_users
 from tests.fuzz import queues, records, rpc, web
 from tests.fuzz.api_cases import api_cases
 from tests.fuzz.inputs import Surface

@@ -15,8 +15,7 @@ from pyspider_zk.config import Settings
 from pyspider_zk.demo.crawl import DemoCrawl
 from pyspider_zk.local.folder import Running
 from pyspider_zk.secret_files import read_cluster_secret
-from pyspider_zk.webui.roles import Role
-from pyspider_zk.webui.users import change_users
+from pyspider_zk.webui.users import Role, change_users
 from tests.hostile.trial import BESIDE, HOSTILE, USUAL
 from tests.support.crawling_cluster import children
 from tests.support.ports import own_port

@@ -21,7 +21,7 @@ from pyspider_zk.errors import BadRequest, ClusterError, Conflict, NotFound, Una
 from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.jobs.batch_service import BatchService
 from pyspider_zk.jobs.model import Claimant, JobState, Outcome
-from pyspider_zk.jobs.progress import Progress
+from pyspider_zk.jobs.operations import Progress
 from pyspider_zk.jobs.queue import JobQueue
 from pyspider_zk.projects.selection import Selection
 from pyspider_zk.projects.slots import slot_of

@@ -12,12 +12,11 @@ from pyspider_zk.cluster.ownership import Fence
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import Unavailable
+from pyspider_zk.jobs.answers import asked_event, ended_event
 from pyspider_zk.jobs.finalizer import ARCHIVE, PATIENCE, Finalizer
 from pyspider_zk.jobs.model import Batch, Claim, Claimant, JobRules, JobState, Outcome
-from pyspider_zk.jobs.operations import Note
-from pyspider_zk.jobs.progress import Progress
+from pyspider_zk.jobs.operations import Note, Progress
 from pyspider_zk.jobs.queue import JobQueue
-from pyspider_zk.jobs.reports import asked_event, ended_event
 from pyspider_zk.testing import SoleOwner
 from tests.support.world import SLOTS, World
 from tests.support.zk_faults import Lossy
@@ -247,7 +246,7 @@ def test_what_was_closed_is_not_read_again(
 def test_the_leader_forgets_old_batches_but_none_before_its_end_is_told(
     leader: LeadingSide,
 ) -> None:
-    leader.jobs._batches._rules = JobRules(keep_batches=1)
+    leader.jobs._rules = JobRules(keep_batches=1)
     for batch in ("old", "new"):
         leader.put(batch)
         leader.finish()

@@ -11,6 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspider_zk.errors import CUT, REASON_LIMIT, BadRequest
+from pyspider_zk.jobs.answers import (
+    ERRORS_SHOWN,
+    batch_dict,
+    ended_event,
+    failures,
+    outcome_dict,
+)
 from pyspider_zk.jobs.model import (
     TRANSACTION_LIMIT,
     Batch,
@@ -22,19 +29,12 @@ from pyspider_zk.jobs.model import (
 )
 from pyspider_zk.jobs.operations import (
     Operation,
+    Progress,
     check_arguments,
     check_operation,
     is_locked,
     with_delete,
     within_limits,
-)
-from pyspider_zk.jobs.progress import Progress, done, progress_of
-from pyspider_zk.jobs.reports import (
-    ERRORS_SHOWN,
-    batch_dict,
-    ended_event,
-    failures,
-    outcome_dict,
 )
 from pyspider_zk.projects.rows import split_group
 from pyspider_zk.projects.selection import Selection
@@ -242,7 +242,9 @@ DELETE = {"operation": "delete", "arguments": {"wait": False}, "projects": NAMES
     ],
 )
 def test_what_is_done(work: dict[str, Any], progress: Progress, expected: list[str]) -> None:
-    assert done(work, progress) == expected
+    job = Job(work, 0.0, progress=progress.as_dict())
+
+    assert outcome_dict(JobName(500, "b", "a", 0), job)["done"] == expected
 
 
 def test_a_job_that_failed_as_a_whole_failed_for_all_that_it_had_not_done() -> None:
@@ -272,8 +274,8 @@ def test_any_report_fits_a_transaction_and_what_was_cut_says_so(letter: str) -> 
 
     assert len(job.encode()) <= TRANSACTION_LIMIT
     assert Job.decode(job.encode()) == job
-    assert all(reason.endswith(CUT) for reason in progress_of(job).errors.values())
-    assert list(progress_of(job).errors) == names
+    assert all(reason.endswith(CUT) for reason in Progress.parse(job.progress).errors.values())
+    assert list(Progress.parse(job.progress).errors) == names
 
 
 def test_short_reasons_are_kept_beside_long_ones() -> None:

@@ -836,15 +836,15 @@ def test_a_job_that_finishes_before_the_mark_is_done(one: QueueSide, other: Queu
     one.queue.put("b", [("a", {})])
     claim = one.take_one()
     assert other.queue.put("other", [("x", {})])
-    mark = other.queue._batches._store.read
+    mark = other.queue._store.read
 
     def finish_first(*args):
         found = list(mark(*args))
-        other.queue._batches._store.read = mark
+        other.queue._store.read = mark
         one.queue.finish(claim, Outcome.DONE, {})
         return iter(found)
 
-    other.queue._batches._store.read = finish_first
+    other.queue._store.read = finish_first
     assert other.queue.cancel("b") == 0
 
     assert one.queue.find(claim.name)[1].outcome is Outcome.DONE
@@ -874,8 +874,7 @@ def test_a_job_that_was_marked_first_does_not_come_back(one: QueueSide, other: Q
 
 def test_a_job_of_a_cancelled_batch_is_not_claimed(one: QueueSide, other: QueueSide):
     one.queue.put("b", [("a", {})])
-    batches = other.queue._batches
-    one.link.before = lambda: batches._mark("b")
+    one.link.before = lambda: other.queue._mark("b")
 
     assert one.take() == []
     assert one.take() == []

@@ -29,6 +29,7 @@ from pyspider_zk.rpc.client import Credentials, call
 from pyspider_zk.scheduling.operation_answers import operation_functions
 from pyspider_zk.testing import SoleOwner
 from tests.support.connected import connected, looking, patient
+from tests.support.crew import expire
 from tests.support.waiting import PATIENCE, eventually
 from tests.support.world import SLOTS, World
 
@@ -732,3 +733,36 @@ def test_before_it_has_joined_a_member_says_so(world: World, cluster_settings: S
 
 def test_outcomes_are_told_as_they_are_named() -> None:
     assert [str(outcome) for outcome in Outcome] == ["done", "failed", "cancelled"]
+
+
+@pytest.fixture
+def _without_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a member learn by watches alone: its next look would be an hour away."""
+    for pause in ("EMPTY", "IDLE", "REPORT"):
+        monkeypatch.setattr(f"pyspider_zk.jobs.runner.{pause}", 3600.0)
+
+
+@pytest.mark.usefixtures("_without_looks")
+def test_a_job_that_was_put_is_seen(cluster: JobCluster, world: World) -> None:
+    """Several times, for a look that is just under way may see it without a watch."""
+    names(world, 20)
+    worker = cluster.worker()
+    for batch in ("first", "second", "third", "fourth"):
+        cluster.batch_service.submit("stop", ALL, batch=batch)
+        worker.until(lambda batch=batch: cluster.batch_service.batch(batch)["state"] == "done")
+
+
+@pytest.mark.usefixtures("_without_looks")
+def test_the_end_of_another_claimant_is_seen(cluster: JobCluster, world: World) -> None:
+    made = names(world, 40)
+    dead = cluster.worker(epoch=1)
+    dead.scheduler.local_jobs._share = 0
+    cluster.batch_service.submit("stop", ALL, batch="mine")
+    dead.until(lambda: stopped(world))
+    alive = cluster.worker(epoch=1)
+    alive.until(lambda: alive.jobs.looks >= 2)  # at its start, and because it has slots
+    assert stopped(world) < set(made)
+
+    expire(dead.connection)
+
+    alive.until(lambda: cluster.state() == "done")

@@ -12,8 +12,7 @@ from pyspider_zk.local.services import ZooKeeperServer
 from pyspider_zk.metrics import families
 from pyspider_zk.metrics.families import COMPONENTS, FAMILIES
 from pyspider_zk.rendering.chromium import chromium_program
-from tests.metrics.reading import Numbers, family_of, parsed, undeclared, value
-from tests.metrics.requests import get
+from tests.metrics.reading import Numbers, family_of, get, parsed, undeclared, value
 from tests.support.needed import skip_without_needed
 from tests.support.ports import own_port
 from tests.support.processes import process

@@ -1,6 +1,9 @@
-"""What a scrape tells: numbers by name and labels, and whether they are declared."""
+"""Requests to a port that serves metrics, and what a scrape tells."""
 
+import http.client
+import ssl
 from collections.abc import Iterable
+from email.message import Message
 from typing import NamedTuple
 
 from prometheus_client import Metric
@@ -58,3 +61,27 @@ def _is_declared(series: Series) -> bool:
         and set(labels) == set(family.label_names)
         and all(labels[name] in values or values == FREE for name, values in family.labels)
     )
+
+
+LOOPBACK = "127.0.0.1"
+
+
+class Response(NamedTuple):
+    status: int
+    text: str
+    headers: Message
+
+
+def get(port: int, path: str, tls: ssl.SSLContext | None = None, **headers: str) -> Response:
+    """Ask the port; an underscore in the name of a header stands for a dash."""
+    kind = http.client.HTTPSConnection if tls else http.client.HTTPConnection
+    options = {"context": tls} if tls else {}
+    link = kind("localhost", port, timeout=60, **options)
+    try:
+        link.request(
+            "GET", path, headers={name.replace("_", "-"): each for name, each in headers.items()}
+        )
+        answer = link.getresponse()
+        return Response(answer.status, answer.read().decode(), answer.headers)
+    finally:
+        link.close()

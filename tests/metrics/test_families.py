@@ -1,7 +1,9 @@
 """The declared metrics: named as Prometheus asks for, with few values of each label."""
 
 import re
+import runpy
 from math import prod
+from pathlib import Path
 
 import pytest
 
@@ -43,3 +45,17 @@ def test_labels_have_the_words_that_the_product_uses() -> None:
     assert families.DATABASES == DATABASES
     assert set(families.ALERTS) == set(AlertKind)
     assert set(QueueKind) < set(families.QUEUES)
+
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+SCRIPT = runpy.run_path(str(DOCS / "internals" / "draw_metrics.py"))
+PAGE = (DOCS / "how-to" / "monitor.md").read_text(encoding="utf-8")
+
+
+def test_the_page_has_the_table_that_the_script_writes() -> None:
+    assert SCRIPT["page"](PAGE) == PAGE, "run docs/internals/draw_metrics.py"
+
+
+def test_the_table_has_every_metric_once() -> None:
+    for family in FAMILIES:
+        assert PAGE.count(f"\n| `{family.full_name}` |") == 1

@@ -10,12 +10,10 @@ import trustme
 from pyspider.libs.http_server import Limits
 
 from pyspider_zk.errors import ConfigError
-from pyspider_zk.metrics.admission import ScrapeAdmission
-from pyspider_zk.metrics.exposition import Exposition
-from pyspider_zk.metrics.families import SLOTS_OWNED
+from pyspider_zk.metrics.families import SLOTS_OWNED, Exposition
 from pyspider_zk.metrics.health import Health, Pulse
-from pyspider_zk.metrics.server import LIMITS, MetricsServer
-from tests.metrics.requests import LOOPBACK, get
+from pyspider_zk.metrics.server import LIMITS, MetricsServer, ScrapeAdmission
+from tests.metrics.reading import LOOPBACK, get
 
 TOKEN = "a token of the tests"  # noqa: S105
 KNOWS = {"Authorization": f"Bearer {TOKEN}"}

@@ -9,14 +9,15 @@ import pytest
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import ConfigError
 from pyspider_zk.rpc.admission import (
+    NOBODY,
     WINDOW,
     Admitted,
     CallAdmission,
+    Caller,
     CallRefused,
     Head,
     admission_of,
 )
-from pyspider_zk.rpc.caller import NOBODY, Caller
 from pyspider_zk.rpc.proof import ANSWER_HEADER, Call, Prover, digest
 
 SECRET = "correct horse battery"  # noqa: S105 - of these tests

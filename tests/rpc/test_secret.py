@@ -16,9 +16,8 @@ from pyspider.libs.http_server import Limits
 
 from pyspider_zk.cluster.records import Member
 from pyspider_zk.errors import ConfigError
-from pyspider_zk.rpc import admission, http_admission
-from pyspider_zk.rpc.admission import CallAdmission, Head
-from pyspider_zk.rpc.caller import Caller, calling, current_caller
+from pyspider_zk.rpc import admission
+from pyspider_zk.rpc.admission import CallAdmission, Caller, Head, calling, current_caller
 from pyspider_zk.rpc.client import Credentials, call
 from pyspider_zk.rpc.proof import ANSWER_HEADER, Call, Prover, digest
 from pyspider_zk.rpc.router import Router
@@ -41,7 +40,7 @@ def stack() -> Iterator[ExitStack]:
 @pytest.fixture
 def serve(stack: ExitStack, monkeypatch: pytest.MonkeyPatch) -> Serve:
     """Give a function that serves a member and returns its address."""
-    monkeypatch.setattr(http_admission, "HOLD_UP", 0.0)
+    monkeypatch.setattr("pyspider_zk.rpc.server.HOLD_UP", 0.0)
 
     def serve(entry: CallAdmission | None = None, **functions: Any) -> str:
         server = RpcServer(functions, entry or CallAdmission(SECRET))
@@ -227,7 +226,7 @@ def test_a_refusal_is_said_once_and_without_what_was_presented(
 def test_while_wrong_secrets_are_held_up_a_right_one_is_answered(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http_admission, "HOLD_UP", 3600.0)
+    monkeypatch.setattr("pyspider_zk.rpc.server.HOLD_UP", 3600.0)
     held_up = threading.Event()
     admit = CallAdmission.admit
 

@@ -10,8 +10,7 @@ from pyspider.database.sqlite.taskdb import TaskDB
 from pyspider_zk.errors import ClusterError, DatabaseAway, FenceClosed, SealBroken
 from pyspider_zk.jobs.execution import TRIES, JobWork
 from pyspider_zk.jobs.model import Outcome
-from pyspider_zk.jobs.operations import PROJECTS_LIMIT
-from pyspider_zk.jobs.progress import Progress
+from pyspider_zk.jobs.operations import PROJECTS_LIMIT, Progress
 from pyspider_zk.projects.rows import ACTIVE, STATUSES
 from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.queues.names import QueueKind

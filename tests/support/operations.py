@@ -6,7 +6,7 @@ from typing import Any
 
 from pyspider_zk.jobs.execution import JobWork
 from pyspider_zk.jobs.model import Claim, Job, JobName, Outcome
-from pyspider_zk.jobs.progress import Progress
+from pyspider_zk.jobs.operations import Progress
 from pyspider_zk.scheduling.scheduler import SlotScheduler
 from tests.support.clock import Clock
 

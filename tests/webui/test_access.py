@@ -11,13 +11,10 @@ from pyspider.libs.wsgi_server import WSGIServer
 from werkzeug.test import Client
 from werkzeug.wrappers import Response
 
-from pyspider_zk.webui.access import Access
+from pyspider_zk.webui.access import Access, needed_role
 from pyspider_zk.webui.accounts import FileAccounts, all_accounts
-from pyspider_zk.webui.logins import Logins
-from pyspider_zk.webui.roles import Role
-from pyspider_zk.webui.sessions import LoginSessions
-from pyspider_zk.webui.throttle import PER_PEER, Throttle
-from pyspider_zk.webui.users import change_users
+from pyspider_zk.webui.logins import PER_PEER, Logins, LoginSessions, Throttle
+from pyspider_zk.webui.users import Role, change_users
 
 ANN = {"webui_username": "ann", "webui_password": "secret"}
 EVE = {"viewer_username": "eve", "viewer_password": "look"}
@@ -135,3 +132,39 @@ def test_whoever_guesses_on_is_told_when_to_come_back() -> None:
     with opened.get("/", auth=("ann", "secret")) as answer:
         assert answer.status_code == 429
         assert int(answer.headers["Retry-After"]) == PER_PEER.pause
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "needed"),
+    [
+        ("GET", "/", Role.VIEWER),
+        ("HEAD", "/debug/p/save", Role.VIEWER),
+        ("PROPFIND", "/dav/", Role.VIEWER),
+        ("POST", "/update", Role.OPERATOR),
+        ("POST", "/run", Role.OPERATOR),
+        ("POST", "/api/v1/batches", Role.OPERATOR),
+        ("DELETE", "/api/v1/batches/x", Role.OPERATOR),
+        ("POST", "/debug/p/save", Role.ADMIN),
+        ("POST", "/debug/p/run", Role.ADMIN),
+        ("PUT", "/dav/p.py", Role.ADMIN),
+        ("MOVE", "/dav/p.py", Role.ADMIN),
+        ("POST", "/update/", Role.ADMIN),
+        ("POST", "//update", Role.ADMIN),
+        ("POST", "/api/v1", Role.ADMIN),
+        ("POST", "/api/v12/x", Role.ADMIN),
+        ("get", "/", Role.ADMIN),
+        ("FROB", "/", Role.ADMIN),
+    ],
+)
+def test_a_request_needs_a_role_and_an_unknown_one_the_highest(
+    method: str, path: str, needed: Role
+) -> None:
+    assert needed_role(method, path) is needed
+
+
+def test_the_roles_are_in_order() -> None:
+    assert [[mine.may(needed) for needed in Role] for mine in Role] == [
+        [True, False, False],
+        [True, True, False],
+        [True, True, True],
+    ]

@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 from base64 import b64encode
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from http.client import HTTPConnection
 from pathlib import Path
@@ -16,13 +17,15 @@ from pyspider.webui.app import app as stock_app
 from pyspider_zk.cluster.records import ComponentKind
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import ConfigError, Unavailable
+from pyspider_zk.metrics.families import FAMILIES, Source
 from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.queues.api import Message
 from pyspider_zk.queues.connect import connect
 from pyspider_zk.queues.memory import MemoryBroker
 from pyspider_zk.queues.names import QueueKind
-from pyspider_zk.webui.instance import ClusterWebUI
-from pyspider_zk.webui.refusals import Answering
+from pyspider_zk.webui.instance import ClusterWebUI, RequestsInHand
+from pyspider_zk.webui.page_data import Answering
+from tests.metrics.reading import family_of, get, parsed, undeclared
 from tests.support.connected import looking
 from tests.support.live_cluster import DEADLINE, LiveCluster
 from tests.support.ports import own_port
@@ -354,3 +357,46 @@ def test_it_passes_on_what_pyspider_sets(ui: ClusterWebUI) -> None:
     assert stock_app.debug is True
     ui.debug = False
     assert stock_app.debug is ui.debug is False
+
+
+def test_a_request_is_in_hand_until_it_is_answered() -> None:
+    now = [0.0]
+    seen: list[float] = []
+
+    def app(_environ: Any, _start: Any) -> Iterator[bytes]:
+        now[0] += 7
+        seen.append(requests.age)
+        return iter([b"answer"])
+
+    requests = RequestsInHand(app, lambda: now[0])
+    assert requests.age == 0
+    assert list(requests({}, None)) == [b"answer"]
+    assert (seen, requests.age) == ([7], 0)
+
+
+def test_a_request_that_fails_is_not_in_hand() -> None:
+    def app(_environ: Any, _start: Any) -> Any:
+        raise ValueError("wrong")
+
+    now = [0.0]
+    requests = RequestsInHand(app, lambda: now[0])
+    with pytest.raises(ValueError, match="wrong"):
+        requests({}, None)
+    now[0] = 9
+    assert requests.age == 0
+
+
+@pytest.mark.zk
+def test_a_web_ui_serves_metrics_while_it_runs(
+    ui: ClusterWebUI, cluster: LiveCluster, eventually: Callable[..., Any]
+) -> None:
+    port = own_port()
+    settings = replace(cluster.settings, metrics=f"127.0.0.1:{port}")
+    with ui.joined(settings, cluster.queues()):
+        eventually(lambda: get(port, "/readyz").status == 200)
+        found = parsed(get(port, "/metrics").text)
+    names = {family.name for series in found if (family := family_of(series.name))}
+    assert names == {each.name for each in FAMILIES if each.source is Source.ALL}
+    assert undeclared(found) == []
+    with pytest.raises(ConnectionRefusedError):
+        get(port, "/healthz")

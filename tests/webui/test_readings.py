@@ -4,7 +4,7 @@ import pytest
 
 from pyspider_zk.cluster.records import Assignment, Cluster, Meta
 from pyspider_zk.errors import SessionLost, Unavailable
-from pyspider_zk.webui.snapshot import FRESH_FOR, Readings
+from pyspider_zk.webui.api.backend import FRESH_FOR, Readings
 
 
 def test_who_looks_up_whom_to_ask_has_the_reading_of_this_second() -> None:

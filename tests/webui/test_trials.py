@@ -11,7 +11,7 @@ import pytest
 from pyspider.database import connect_database
 from pyspider.webui.app import app
 
-from pyspider_zk.webui.lent import configured
+from pyspider_zk.webui.page_data import configured
 from pyspider_zk.webui.trials import run_apart
 
 ATTRIBUTES = 100_000  # of one element: libxml2 takes minutes

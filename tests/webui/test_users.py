@@ -8,8 +8,7 @@ import pytest
 from werkzeug.security import check_password_hash
 
 from pyspider_zk.errors import BadRequest, ConfigError, NotFound
-from pyspider_zk.webui.roles import Role
-from pyspider_zk.webui.users import change_users, read_users, remove_user
+from pyspider_zk.webui.users import Role, change_users, read_users, remove_user
 
 PASSWORD = "correct horse"  # noqa: S105 - a test's
 

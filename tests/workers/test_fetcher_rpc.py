@@ -82,7 +82,7 @@ def test_one_of_several_under_one_command_takes_a_free_port_if_its_own_is_taken(
 
 @pytest.mark.parametrize("method", ["fetch", "size", "counter", "_quit", "system.listMethods"])
 def test_it_answers_nobody_else(serve: Serve, method: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pyspider_zk.rpc.http_admission.HOLD_UP", 0.0)
+    monkeypatch.setattr("pyspider_zk.rpc.server.HOLD_UP", 0.0)
     made = serve(Settings(secret=SECRET))
     for secret in ("", "another secret of ours"):
         with (

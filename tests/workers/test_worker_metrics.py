@@ -17,8 +17,7 @@ from pyspider_zk.hooks import ClusterFetcher, ClusterProcessor, ClusterResultWor
 from pyspider_zk.metrics import families
 from pyspider_zk.metrics.families import FAMILIES, Source
 from pyspider_zk.queues.memory import MemoryBroker
-from tests.metrics.reading import Numbers, family_of, numbers, parsed, undeclared, value
-from tests.metrics.requests import get
+from tests.metrics.reading import Numbers, family_of, get, numbers, parsed, undeclared, value
 from tests.queues.away import AwayQueue
 from tests.support.ports import own_port
 from tests.support.stand_ins import running

@@ -1,5 +1,6 @@
 """Backend of the API: what it speaks for."""
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
@@ -13,13 +14,48 @@ from pyspider_zk.cluster.events import Event
 from pyspider_zk.cluster.orders import SettingsStore
 from pyspider_zk.cluster.records import Cluster
 from pyspider_zk.config import Settings
+from pyspider_zk.errors import Unavailable
 from pyspider_zk.jobs.batch_service import BatchService
 from pyspider_zk.queues.api import ParkingLot, SlotQueues
 from pyspider_zk.rpc.router import Router
-from pyspider_zk.webui.journal import record
+from pyspider_zk.webui.audit import record
 from pyspider_zk.webui.rebalancer import Rebalancer
 
+FRESH_FOR = 1.0  # seconds that a reading serves for looking up members
 _KEY = "pyspider_zk"
+
+
+class Readings:
+    """Reader of the cluster that caches the last reading for looking up members to call.
+
+    It also caches a failure: an answer does not wait twice for a ZooKeeper that is silent.
+    Threads: one.
+    """
+
+    def __init__(
+        self, read: Callable[[], Cluster], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._read = read
+        self._clock = clock
+        self._known: Cluster | None = None
+        self._at = float("-inf")
+
+    def read(self) -> Cluster:
+        """Return the current cluster, or raise ``ClusterError``."""
+        self._known = None
+        try:
+            self._known = self._read()
+            return self._known
+        finally:
+            self._at = self._clock()
+
+    def recent(self) -> Cluster:
+        """Return the cluster as it was at most a second ago, or raise ``ClusterError``."""
+        if self._clock() - self._at > FRESH_FOR:
+            return self.read()
+        if self._known is None:
+            raise Unavailable("ZooKeeper did not answer just now")
+        return self._known
 
 
 @dataclass(frozen=True)
@@ -29,14 +65,8 @@ class Backend:
     Attributes:
         cluster: reads the state in ZooKeeper.
         queues: counts the messages of each queue, and the dead letters.
-        batch_service: accepts requests for operations.
-        events: the event log.
-        slot_queues: the cluster's queues.
         parking_lot: the messages parked beside them.
         rpc: calls all members.
-        leases: the ages of the leases.
-        settings: of this process.
-        settings_store: the cluster-wide settings.
         rebalancer: evens the slots out beside the requests.
         config: pyspider's settings of the web UI, which may change while it runs.
     """

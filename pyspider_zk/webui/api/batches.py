@@ -4,19 +4,25 @@ from typing import Any
 
 from flask import Response, jsonify, url_for
 from flask_login import current_user
+from marshmallow import Schema, fields, validate
 
 from pyspider_zk.errors import LockedProjects
-from pyspider_zk.jobs.operations import within_limits
+from pyspider_zk.jobs.answers import BATCH_STATES, BatchStatus, Plan
+from pyspider_zk.jobs.model import GROUP_LIMIT, PRIORITIES, JobState
+from pyspider_zk.jobs.operations import Operation, within_limits
 from pyspider_zk.jobs.project_list import ResultPage
 from pyspider_zk.projects.selection import Selection
 from pyspider_zk.webui.api.backend import backend, user
 from pyspider_zk.webui.api.blueprint import Part, in_path
 from pyspider_zk.webui.api.schemas import (
-    BatchPageSchema,
-    BatchSchema,
+    MOST_NAMES,
+    SINCE_EPOCH,
+    PageOfSchema,
     PageQuerySchema,
-    PlanSchema,
-    RequestSchema,
+    WhichSchema,
+    about,
+    mirrors,
+    number_field,
 )
 
 blueprint = Part(
@@ -24,6 +30,100 @@ blueprint = Part(
 )
 
 Answer = tuple[dict[str, Any], int, dict[str, str]]
+
+
+class FilterSchema(WhichSchema):
+    """Projects by what they are; all that is given must hold."""
+
+    owner = fields.Integer(
+        strict=True, validate=validate.Range(0), metadata=about("number of a member")
+    )
+    all = fields.Boolean(
+        truthy={True}, falsy={False}, metadata=about("really all, if nothing else is given")
+    )
+
+
+class RequestSchema(Schema):
+    """What to do to which projects."""
+
+    operation = fields.String(required=True, validate=validate.OneOf(list(Operation)))
+    names = fields.List(
+        fields.String(),
+        validate=validate.Length(1, MOST_NAMES),
+        metadata=about("these projects; with a filter, those of them that it lets through"),
+    )
+    filter = fields.Nested(FilterSchema)
+    arguments = fields.Dict(
+        keys=fields.String(),
+        load_default=dict,
+        metadata=about(
+            "delete: wait (for pyspider's 24 hours); rate: rate and burst;"
+            " group: group; status: status;"
+            " refetch: tasks (ids), state, callback, error (text in the last one)"
+        ),
+    )
+    dry_run = fields.Boolean(
+        truthy={True},
+        falsy={False},
+        load_default=False,
+        metadata=about("only return what it would do"),
+    )
+    id = fields.String(
+        validate=[
+            validate.Length(1, GROUP_LIMIT),
+            validate.Regexp(r"[A-Za-z0-9_][A-Za-z0-9_.~+:-]*\Z"),
+        ],
+        metadata=about("the batch's id, so that it may be sent again when the answer was lost"),
+    )
+    plan = fields.String(
+        metadata=about("a plan's digest: 409 if other projects are meant by now"),
+    )
+    priority = fields.Integer(
+        strict=True,
+        validate=validate.Range(PRIORITIES.start, PRIORITIES.stop - 1),
+        metadata=about("the highest comes first"),
+    )
+
+
+JobCountsSchema = Schema.from_dict(
+    {state.value: number_field() for state in JobState}, name="JobCountsSchema"
+)
+"""How many jobs a batch has in each place."""
+
+
+@mirrors(
+    BatchStatus,
+    selection="the filter; empty if names were given",
+    user="who asked; empty: nobody was logged in",
+    created=SINCE_EPOCH,
+    total="projects",
+    done="projects",
+    failed="projects",
+    remaining="projects",
+    errors="the first projects that failed, with the reasons",
+)
+class BatchSchema(Schema):
+    """One request for an operation; jobs of up to 2,000 projects of a slot carry it out."""
+
+    state = fields.String(required=True, validate=validate.OneOf(BATCH_STATES))
+    jobs = fields.Nested(JobCountsSchema, required=True)
+
+
+class BatchPageSchema(PageOfSchema):
+    """Batches, the newest first."""
+
+    items = fields.List(fields.Nested(BatchSchema), required=True)
+
+
+@mirrors(
+    Plan,
+    count="projects",
+    names="the first of them",
+    jobs="how many jobs it would become",
+    digest="stands for all the names; send it as `plan` to have exactly these done",
+)
+class PlanSchema(Schema):
+    """What a request means, and what would be refused or fail."""
 
 
 @blueprint.route("/batches")

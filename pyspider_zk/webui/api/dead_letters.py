@@ -4,19 +4,71 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from marshmallow import Schema, fields, validate
+
 from pyspider_zk.cluster.events import Event, EventKind
 from pyspider_zk.errors import BadRequest, Conflict
+from pyspider_zk.queues.api import DeadLetter
 from pyspider_zk.queues.dead_letters import letter_dict
 from pyspider_zk.webui.api.backend import backend, tell, user
 from pyspider_zk.webui.api.blueprint import Part
 from pyspider_zk.webui.api.schemas import (
-    DeadLetterPageSchema,
-    LettersSchema,
+    MOST_NAMES,
+    PageOfSchema,
     PageQuerySchema,
-    SettledSchema,
+    about,
+    mirrors,
+    number_field,
+    text_field,
 )
 
 blueprint = Part("dead letters", __name__, description="Messages that nobody could use")
+
+
+@mirrors(
+    DeadLetter,
+    without=("kind", "slot", "body"),
+    tag="its name among them",
+    reason="what is wrong with it",
+    time="when it was found, seconds since the epoch",
+)
+class DeadLetterSchema(Schema):
+    """A message that nobody could use."""
+
+    queue = text_field("where it was found")
+    message = fields.Raw(required=True, allow_none=True, metadata=about("as JSON can hold it"))
+    bytes = number_field("how long it is")
+    cut = fields.Boolean(
+        required=True,
+        metadata=about("whether only the first bytes are shown; it is replayed whole"),
+    )
+
+
+class DeadLetterPageSchema(PageOfSchema):
+    """Dead letters, the newest first."""
+
+    items = fields.List(fields.Nested(DeadLetterSchema), required=True)
+
+
+class LettersSchema(Schema):
+    """Which dead letters."""
+
+    tags = fields.List(fields.String(), validate=validate.Length(1, MOST_NAMES))
+    all = fields.Boolean(
+        truthy={True},
+        falsy={False},
+        load_default=False,
+        metadata=about("all that there are now"),
+    )
+    count = fields.Integer(
+        strict=True, metadata=about("how many these were when you looked; 409 if no more")
+    )
+
+
+class SettledSchema(Schema):
+    """What was done with dead letters."""
+
+    count = number_field("how many of them there were")
 
 
 @blueprint.route("/dead-letters")

@@ -1,11 +1,14 @@
-"""Overview of everything; what cannot be asked is named and left out."""
+"""Overview of everything; what cannot be asked is named and left out. And the event log."""
 
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict
 from typing import Any, NamedTuple, TypeVar
 
-from pyspider_zk.cluster.alerts import Observation, alerts
+from marshmallow import Schema, fields, validate
+
+from pyspider_zk.cluster.alerts import Alert, Observation, alerts
+from pyspider_zk.cluster.events import Event
 from pyspider_zk.cluster.records import Cluster
 from pyspider_zk.errors import ClusterError
 from pyspider_zk.groups.ids import MemberId
@@ -16,15 +19,149 @@ from pyspider_zk.scheduling.parking import PARKED_LIMIT
 from pyspider_zk.webui.api import steering
 from pyspider_zk.webui.api.backend import backend
 from pyspider_zk.webui.api.blueprint import Part
-from pyspider_zk.webui.api.schemas import OverviewSchema
+from pyspider_zk.webui.api.cluster import ComponentSchema, MemberSchema
+from pyspider_zk.webui.api.schemas import (
+    MOST_ITEMS,
+    SINCE_EPOCH,
+    about,
+    measure_field,
+    mirrors,
+    number_field,
+    owner_field,
+    text_field,
+    time_field,
+)
 
 blueprint = Part("overview", __name__, description="Everything at one look")
+
+events = Part("events", __name__, description="Who did what, when, with what result")
 
 PARKED = "parked"
 SHOWN = 100  # of the projects in quarantine, and of what cannot be read
 
 Backlog = Mapping[tuple[QueueKind, int], SlotBacklog]
 T = TypeVar("T")
+
+
+@mirrors(
+    Alert,
+    text="a sentence for people",
+    about="the member, component or database that it is about, or empty",
+)
+class AlertSchema(Schema):
+    """Something to look at."""
+
+
+class WatchedMemberSchema(MemberSchema):
+    """A scheduler that runs, and how old its lease is."""
+
+    lease_age = measure_field(
+        "seconds since this web UI first saw the present renewal; it is at least as old"
+    )
+    suspect = fields.Boolean(
+        required=True, metadata=about("no renewal for more than half of the lease")
+    )
+
+
+class QueueSchema(Schema):
+    """Messages that wait."""
+
+    name = text_field()
+    length = number_field("how many; a kind of slot queue counts as one")
+    oldest = measure_field(
+        "seconds that the oldest message of a slot queue has waited; null: none does, or pyspider's"
+        " own queue does not tell",
+        allow_none=True,
+    )
+
+
+class QuarantinedSchema(Schema):
+    """A project that is left alone because of its own fault."""
+
+    project = text_field()
+    member = owner_field("number of its owner")
+    reason = text_field("what is wrong with it")
+    since = time_field("when it came into quarantine, seconds since the epoch")
+    failures = number_field("how often it was looked at in vain")
+    next_look = measure_field("seconds until it is looked at again; sooner if its row changes")
+
+
+class UnreadableSchema(Schema):
+    """Something that nobody can read, and that is passed over."""
+
+    place = text_field("a znode's path, or a key of the message queue")
+    reason = text_field("what is wrong with it")
+
+
+class ThroughputSchema(Schema):
+    """Tries that ended in each of the last 60 minutes, the oldest first."""
+
+    success = fields.List(fields.Integer(strict=True), required=True)
+    failed = fields.List(fields.Integer(strict=True), required=True)
+    retry = fields.List(fields.Integer(strict=True), required=True)
+
+
+class OverviewSchema(Schema):
+    """The whole cluster; null: unknown, `missing` says why."""
+
+    at = time_field()
+    missing = fields.List(fields.String(), required=True, metadata=about("what does not answer"))
+    alerts = fields.List(fields.Nested(AlertSchema), required=True)
+    leader = owner_field("number of the member that decides the assignment")
+    epoch = number_field("of the assignment", allow_none=True)
+    slots = number_field("how many there are", allow_none=True)
+    moving = number_field("slots between two owners", allow_none=True)
+    unserved = number_field("slots without a running owner", allow_none=True)
+    members = fields.List(fields.Nested(WatchedMemberSchema), required=True, allow_none=True)
+    components = fields.Dict(
+        keys=fields.String(),
+        values=fields.List(fields.Nested(ComponentSchema)),
+        required=True,
+        allow_none=True,
+    )
+    queues = fields.List(fields.Nested(QueueSchema), required=True, allow_none=True)
+    dead_letters = number_field("messages that nobody could use", allow_none=True)
+    settings = fields.Nested(steering.ClusterSettingsSchema, required=True, allow_none=True)
+    quarantine = fields.List(
+        fields.Nested(QuarantinedSchema), required=True, metadata=about("the first of them")
+    )
+    unreadable = fields.List(
+        fields.Nested(UnreadableSchema), required=True, metadata=about("the first of them")
+    )
+    throughput = fields.Nested(ThroughputSchema, required=True, allow_none=True)
+
+
+class EventQuerySchema(Schema):
+    """Which events."""
+
+    after = fields.Integer(
+        validate=validate.Range(-(2**31), 2**31 - 1),
+        metadata=about("the `last` of the answer before; without it the newest events"),
+    )
+    limit = fields.Integer(
+        load_default=100,
+        validate=validate.Range(1, MOST_ITEMS),
+        metadata=about("how many at most"),
+    )
+
+
+@mirrors(
+    Event,
+    kind="such as joined, left, died, leader, moved, batch, cancel, ended",
+    text="a sentence for people",
+    at=SINCE_EPOCH,
+)
+class EventSchema(Schema):
+    """Who did what, when, with what result."""
+
+    sequence = number_field("its place in the log; it runs over to negative after 2147483647")
+
+
+class EventsSchema(Schema):
+    """Events, the oldest first."""
+
+    items = fields.List(fields.Nested(EventSchema), required=True)
+    last = number_field("`after` for the next question; null: there was never any", allow_none=True)
 
 
 class Waiting(NamedTuple):
@@ -180,3 +317,13 @@ def _queues(lengths: Mapping[str, int], waiting: Waiting) -> list[dict[str, Any]
         ),
         beside,
     ]
+
+
+@events.route("/events")
+@events.query(EventQuerySchema)
+@events.tells(EventsSchema)
+def list_events(query: dict[str, Any]) -> dict[str, Any]:
+    """List events, the oldest first."""
+    found = backend().events.read(query.get("after"), query["limit"])
+    items = [{"sequence": sequence, **asdict(event)} for sequence, event in found]
+    return {"items": items, "last": items[-1]["sequence"] if items else query.get("after")}

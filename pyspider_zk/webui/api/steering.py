@@ -2,20 +2,95 @@
 
 from typing import Any
 
-from pyspider_zk.cluster.cluster_settings import ClusterSettings, Maintenance
+from marshmallow import Schema, fields, validate
+
+from pyspider_zk.cluster.cluster_settings import (
+    MOST_NUMBER,
+    RANGES,
+    ClusterSettings,
+    Maintenance,
+    WeighBy,
+)
 from pyspider_zk.cluster.orders import Orders
 from pyspider_zk.errors import NotFound
 from pyspider_zk.webui.api.backend import backend, user
 from pyspider_zk.webui.api.blueprint import Part
-from pyspider_zk.webui.api.schemas import (
-    ClusterSettingsSchema,
-    EvictSchema,
-    MaintenanceSchema,
-    PinningSchema,
-    SettingValuesSchema,
-)
+from pyspider_zk.webui.api.schemas import about, mirrors, number_field
 
 blueprint = Part("steering", __name__, description="What the whole cluster goes by")
+
+
+class PinSchema(Schema):
+    """A slot that shall be at a member whenever that is there."""
+
+    slot = number_field("its number")
+    member = number_field("the member's number")
+
+
+@mirrors(
+    ClusterSettings,
+    lease="seconds that a renewal lasts; null: each scheduler's own setting counts",
+    renewal="seconds between two renewals; null: alike",
+    restart_delay="seconds that the slots of a stopped member wait for its number to be back",
+    moves="how many slots may be moving at once, if their members could keep them",
+    maintenance="off; on: nothing is evened out; hold: not even a dead member's slots move",
+    evicted="numbers of the members that get no slots",
+    weigh_by="load: a slot weighs its active projects and tasks per second; projects: only those",
+    weigh_every="seconds between two looks at the tasks per second",
+    rebalance="the slots are being evened out although maintenance is on",
+    without=("pins",),
+)
+class ClusterSettingsSchema(Schema):
+    """What the whole cluster goes by."""
+
+    pins = fields.List(fields.Nested(PinSchema), required=True)
+
+
+def _setting(name: str, field: type[fields.Field[Any]], **more: Any) -> fields.Field[Any]:
+    least, most = RANGES[name]
+    return field(
+        allow_none=True,
+        validate=validate.Range(least, most),
+        metadata=about("null: unset it"),
+        **more,
+    )
+
+
+class SettingValuesSchema(Schema):
+    """The settings to change; the others stay. A lease is at least three renewals."""
+
+    lease = _setting("lease", fields.Float)
+    renewal = _setting("renewal", fields.Float)
+    restart_delay = _setting("restart_delay", fields.Float)
+    moves = _setting("moves", fields.Integer, strict=True)
+    weigh_by = fields.String(
+        allow_none=True, validate=validate.OneOf([*WeighBy]), metadata=about("null: unset it")
+    )
+    weigh_every = _setting("weigh_every", fields.Float)
+
+
+class MaintenanceSchema(Schema):
+    """Whether the assignment stands still."""
+
+    mode = fields.String(required=True, validate=validate.OneOf([*Maintenance]))
+
+
+class EvictSchema(Schema):
+    """Whether a member gets no slots."""
+
+    undo = fields.Boolean(load_default=False, metadata=about("let it get slots again"))
+
+
+class PinningSchema(Schema):
+    """Where a slot shall be."""
+
+    member = fields.Integer(
+        required=True,
+        strict=True,
+        allow_none=True,
+        validate=validate.Range(0, MOST_NUMBER),
+        metadata=about("number of a member; null: anywhere"),
+    )
 
 
 @blueprint.route("/settings")

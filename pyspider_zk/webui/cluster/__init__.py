@@ -1,5 +1,75 @@
-"""The operations page below ``/cluster``: a separate application beside pyspider's pages."""
+"""The operations page below ``/cluster``: frames, whose scripts get the content from the API."""
 
-from pyspider_zk.webui.cluster.pages import PREFIX, create_pages
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
-__all__ = ["PREFIX", "create_pages"]
+from flask import Blueprint, Flask, Response, current_app, render_template
+from flask_login import current_user
+from pyspider.webui.login import login_manager
+
+from pyspider_zk import __version__
+from pyspider_zk.cluster.cluster_settings import RANGES
+from pyspider_zk.webui.access import CHALLENGE
+
+PREFIX = "/cluster"
+
+
+class ClusterPage(NamedTuple):
+    """One page.
+
+    Attributes:
+        name: of its template and its script.
+        path: below ``PREFIX``.
+    """
+
+    name: str
+    path: str
+    title: str
+
+
+PAGES = (
+    ClusterPage("overview", "/", "Overview"),
+    ClusterPage("steering", "/steering", "Cluster"),
+    ClusterPage("projects", "/projects", "Projects"),
+    ClusterPage("assignment", "/assignment", "Assignment"),
+    ClusterPage("batches", "/batches", "Batches"),
+    ClusterPage("events", "/events", "Events"),
+    ClusterPage("dead-letters", "/dead-letters", "Dead letters"),
+)
+
+blueprint = Blueprint("cluster", __name__)
+
+_CONFIG = "pyspider_zk"
+
+
+def create_pages(config: Mapping[str, Any]) -> Flask:
+    """Return the application; its paths begin behind ``PREFIX``.
+
+    Threads: any.
+
+    Args:
+        config: pyspider's settings of the web UI, which may change while it runs.
+    """
+    flask_app = Flask(__name__)
+    flask_app.extensions[_CONFIG] = config
+    login_manager.init_app(flask_app, add_context_processor=False)
+    flask_app.register_blueprint(blueprint)
+    return flask_app
+
+
+def _show(page: ClusterPage) -> str:
+    looks_only = current_user.is_viewer
+    shown = {"page": page, "pages": PAGES, "version": __version__, "looks_only": looks_only}
+    return render_template(f"{page.name}.html", **shown, ranges=RANGES)
+
+
+for _page in PAGES:
+    blueprint.add_url_rule(_page.path, _page.name, _show, defaults={"page": _page})
+
+
+@blueprint.before_app_request
+def check_login() -> Response | None:
+    """Protect the pages as pyspider protects its own."""
+    if not current_app.extensions[_CONFIG].get("need_auth") or current_user.is_active:
+        return None
+    return Response("need auth.", 401, [CHALLENGE])

@@ -27,7 +27,7 @@ from xmlrpc.client import Fault, ProtocolError, ServerProxy
 import psycopg
 
 from pyspider_zk.config import Settings
-from pyspider_zk.rpc.post import posted
+from pyspider_zk.rpc.client import posted
 from tests.attack.doors import OPEN, ROUTES
 
 KEYS = Path("/run/cluster")

@@ -1,4 +1,4 @@
-"""Same-site rule: refuses what another site makes a browser send (CSRF, DNS rebinding).
+"""Browsers: the same-site rule (CSRF, DNS rebinding), and headers that restrict browsers.
 
 pyspider's pages change projects and run scripts on a plain POST, and a browser adds the password
 that it remembers to requests of other sites as well (CVE-2024-39163). Current browsers send with
@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from pyspider.libs.origins import PORTS
 
 from pyspider_zk.listening import is_loopback
-from pyspider_zk.webui.access import refuse
-from pyspider_zk.webui.roles import SAFE
+from pyspider_zk.webui.access import SAFE, full_path, refuse
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
@@ -37,15 +37,31 @@ _REMEDY = (
     ' name its origin in "trusted_origins", such as https://crawl.example.org'
 )
 
-
 _UNKNOWN_HOST = (
     "this web UI does not know itself by this name; if it is yours, name it in the setting"
     ' "trusted_hosts", such as crawl.example.org'
 )
 
-
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _UNREADABLE = "the address must be a path of %-encoded text in UTF-8 without control characters"
+
+_OURS = ("/cluster", "/api/v1", "/login")
+_FRAMED = "/blank.html"
+_STATIC = ("/static/", "/cluster/static/", "/login/static/")
+
+_STRICT = (
+    "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none';"
+    " form-action 'self'; frame-ancestors 'none'"
+)
+_OF_PYSPIDER = (
+    "default-src 'none'; script-src 'self'{cdn}; style-src 'self'{cdn};"
+    " img-src 'self' data:{cdn}; font-src 'self'{cdn}; connect-src 'self'; frame-src 'self';"
+    " object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+)
+_OF_CRAWLED = (  # a crawled page: shown with pictures and styles, and without scripts
+    "default-src 'none'; img-src * data: blob:; media-src * data: blob:; font-src * data:;"
+    " style-src * 'unsafe-inline'; frame-src data:; form-action 'none'; frame-ancestors 'self'"
+)
 
 
 @dataclass(frozen=True)
@@ -88,12 +104,9 @@ LOOPBACK = Hosts()
 
 
 class Guard:
-    """A WSGI application behind the check.
-
-    Threads: any.
+    """A WSGI application behind the same-site rule. Threads: any.
 
     Args:
-        application: what is guarded.
         trusted: origins that may do what the own one may, such as ``https://crawl.example.org``.
         hosts: the names that it is known by.
     """
@@ -122,7 +135,6 @@ def is_foreign(environ: Mapping[str, Any], trusted: frozenset[str] = frozenset()
     """Return whether another site made a browser send this request, and it could change something.
 
     Args:
-        environ: the request, as WSGI has it.
         trusted: normalized origins that count as own.
     """
     if environ["REQUEST_METHOD"] in SAFE:
@@ -136,7 +148,7 @@ def is_foreign(environ: Mapping[str, Any], trusted: frozenset[str] = frozenset()
 
 def _is_readable(environ: Mapping[str, Any]) -> bool:
     """Return whether frameworks can read an address; they fail on raw bytes and on new lines."""
-    path = f"{environ.get('SCRIPT_NAME', '')}{environ.get('PATH_INFO', '')}"
+    path = full_path(environ)
     is_path = path in ("", "*") or path.startswith("/")  # otherwise all of it is the script's name
     return is_path and not _CONTROL.search(path) and str(environ.get("QUERY_STRING", "")).isascii()
 
@@ -176,3 +188,52 @@ def _is_address(name: str) -> bool:
 def _foreign(environ: Mapping[str, Any]) -> str:
     source = environ.get("HTTP_ORIGIN") or environ.get("HTTP_REFERER") or "another site"
     return f"{environ['REQUEST_METHOD']} was sent by a page of {source!r:.200}: {_REMEDY}"
+
+
+def policy_for(path: str, cdn: str = "") -> str:
+    """Return the content security policy of an answer.
+
+    Args:
+        cdn: where pyspider's pages load their libraries from; empty: from the web UI itself.
+    """
+    if path == _FRAMED:
+        return _OF_CRAWLED
+    if any(path == each or path.startswith(f"{each}/") for each in _OURS):
+        return _STRICT
+    source = _source(cdn)
+    return _OF_PYSPIDER.format(cdn=f" {source}" if source else "")
+
+
+def headers_for(path: str, cdn: str = "") -> dict[str, str]:
+    """Return all headers of an answer, see ``policy_for``; answers with data are not cached."""
+    headers = {
+        "Content-Security-Policy": policy_for(path, cdn),
+        "X-Content-Type-Options": "nosniff",
+        "Referrer-Policy": "same-origin",
+    }
+    return headers if path.startswith(_STATIC) else headers | {"Cache-Control": "no-store"}
+
+
+class Headers:
+    """WSGI application that adds the headers to answers. Threads: any."""
+
+    def __init__(self, application: "WSGIApplication", cdn: str = "") -> None:
+        self._application = application
+        self._cdn = cdn
+
+    def __call__(self, environ: "WSGIEnvironment", start: "StartResponse") -> Iterable[bytes]:
+        """Answer; a header that the application sets replaces ours."""
+        ours = headers_for(full_path(environ), self._cdn)
+
+        def begin(status: str, headers: list[tuple[str, str]], *info: Any) -> Any:
+            told = {name.lower() for name, _ in headers}
+            missing = [each for each in ours.items() if each[0].lower() not in told]
+            return start(status, [*headers, *missing], *info)
+
+        return self._application(environ, begin)
+
+
+def _source(cdn: str) -> str:
+    """Return the origin of a URL in a policy's form; without a scheme it has the page's."""
+    parts = urlsplit(cdn)
+    return f"{parts.scheme}://{parts.netloc}" if parts.scheme else parts.netloc

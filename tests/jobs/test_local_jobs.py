@@ -2,7 +2,7 @@
 
 import pytest
 
-from pyspider_zk.jobs.pace import FIRST, LARGEST, LONG, SMALLEST, Pace
+from pyspider_zk.jobs.local_jobs import FIRST, LARGEST, LONG, SMALLEST, Pace
 
 
 def test_quick_chunks_grow_up_to_a_limit() -> None:

@@ -9,8 +9,8 @@ import pytest
 from marshmallow import Schema
 
 from pyspider_zk.projects.selection import Selection
-from pyspider_zk.webui.api.mirrors import mirrors
-from pyspider_zk.webui.api.schemas import FilterSchema
+from pyspider_zk.webui.api.batches import FilterSchema
+from pyspider_zk.webui.api.schemas import mirrors
 
 
 class Colour(StrEnum):

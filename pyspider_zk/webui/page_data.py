@@ -1,0 +1,139 @@
+"""Page data: what pyspider's pages are given in place of one scheduler and its database.
+
+And how its application is given them: settings and attributes, until a block ends.
+"""
+
+import functools
+import logging
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
+from http import HTTPStatus
+from typing import Any
+from xmlrpc.client import Fault
+
+from werkzeug.exceptions import Forbidden
+
+from pyspider_zk.cluster.records import Cluster
+from pyspider_zk.errors import ClusterError
+from pyspider_zk.projects.rows import shown
+from pyspider_zk.projects.slots import slot_of
+from pyspider_zk.rpc.router import Router
+
+logger = logging.getLogger(__name__)
+
+
+class Answering:
+    """The cluster with the methods that pyspider's views call, and the errors that they handle.
+
+    Threads: any.
+    """
+
+    def __init__(self, router: Router) -> None:
+        self._router = router
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        ask: Callable[..., Any] = getattr(self._router, name)
+
+        @functools.wraps(ask)
+        def answer(*args: Any) -> Any:
+            try:
+                return ask(*args)
+            except Fault as fault:
+                if fault.faultCode == HTTPStatus.FORBIDDEN:
+                    raise Forbidden(fault.faultString) from fault
+                raise
+
+        return answer
+
+
+class Dashboard:
+    """Data of the dashboard: a link, and each project's owner.
+
+    Args:
+        url: of the operations page.
+    """
+
+    def __init__(self, read: Callable[[], Cluster], url: str) -> None:
+        self._read = read
+        self.url = url
+
+    def with_owners(self, projects: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """Return the projects, each with its owner's number; ``None``: nobody, or unknown."""
+        try:
+            cluster = self._read()
+        except ClusterError as error:
+            logger.warning("the dashboard shows no owners: %s", error)
+            return [{**project, "owner": None} for project in projects]
+        return [{**project, "owner": _owner(cluster, project["name"])} for project in projects]
+
+
+def _owner(cluster: Cluster, project: str) -> int | None:
+    owner = cluster.owner(slot_of(project, cluster.meta.slots))
+    return owner.number if owner else None
+
+
+class ShownProjects:
+    """A project database whose answers have the types that pages and API expect.
+
+    One row that was not written by pyspider's editor would fail every page that lists projects.
+
+    Threads: any; each has its own copy of the database, if the database can be copied.
+    """
+
+    def __init__(self, projectdb: Any) -> None:
+        self._original = projectdb
+        self._local = threading.local()
+        self._said = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._database(), name)
+
+    def get_all(self, fields: Any = None) -> Iterator[dict[str, Any]]:
+        """Yield all projects; rows without a name are left out, which is logged once."""
+        for row in self._database().get_all(fields=fields):
+            found = shown(row)
+            if found is not None:
+                yield found
+            elif not self._said:
+                self._said = True
+                logger.warning("a row of the project database has no name: delete it")
+
+    def get(self, name: str, fields: Any = None) -> dict[str, Any] | None:
+        """Return a project, None if there is none of that name."""
+        row = self._database().get(name, fields=fields)
+        return shown(row) if row else None
+
+    def copy(self) -> "ShownProjects":
+        """Return another one."""
+        return ShownProjects(self._original)
+
+    def _database(self) -> Any:
+        if not hasattr(self._local, "database"):
+            copied = getattr(self._original, "copy", None)
+            self._local.database = copied() if copied else self._original
+        return self._local.database
+
+
+@contextmanager
+def configured(config: MutableMapping[str, Any], values: Mapping[str, Any]) -> Iterator[None]:
+    """Set these settings in a config while the block runs."""
+    before = {name: config[name] for name in values if name in config}
+    config.update(values)
+    try:
+        yield
+    finally:
+        config.update(before)
+        for name in values.keys() - before.keys():
+            del config[name]
+
+
+@contextmanager
+def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
+    """Replace an attribute's value while the block runs."""
+    before = getattr(owner, name)
+    setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        setattr(owner, name, before)
