@@ -11,10 +11,12 @@ from rich.table import Table
 from rich.text import Text
 
 import pyspider_zk
-from pyspider_zk.cli.batches import console
-from pyspider_zk.cli.checks import Findings
-from pyspider_zk.cli.group import CONFIG_FILE, DOCTOR, FINDINGS
+from pyspider_zk.cli.checks import CONFIG_FILE, FINDINGS, Findings
+from pyspider_zk.cli.group import DOCTOR
+from pyspider_zk.cli.output import console, json_option
 from pyspider_zk.cli.target import (
+    ITS_QUEUE,
+    ITS_ZOOKEEPER,
     ClusterTarget,
     databases_of,
     message_queue_of,
@@ -33,15 +35,15 @@ _STYLES = {Grade.OK: "dim", Grade.WARNING: "yellow", Grade.FAILED: "bold red"}
 
 
 @with_global_options(
-    zookeeper_option="the cluster's ZooKeeper",
-    message_queue="the cluster's message queue",
+    zookeeper_option=ITS_ZOOKEEPER,
+    message_queue=ITS_QUEUE,
     taskdb="database URL",
     projectdb="database URL",
     resultdb="database URL",
     data_path="the data folder, as of `up`",
 )
 @click.command(DOCTOR)
-@click.option("--json", "as_json", is_flag=True, help="print one JSON document")
+@json_option
 @click.option("--strict", is_flag=True, help="exit with 1 for warnings, too")
 @click.option(
     "--lock",

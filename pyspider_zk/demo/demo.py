@@ -18,6 +18,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from pyspider_zk.client import Client
 from pyspider_zk.cluster.directory import Directory
 from pyspider_zk.cluster.records import Cluster
+from pyspider_zk.components.signals import Interrupts, interrupts
 from pyspider_zk.config import settings_from
 from pyspider_zk.demo.crawl import DemoCrawl, projects_of, script
 from pyspider_zk.demo.handlers import docs
@@ -26,7 +27,6 @@ from pyspider_zk.demo.site import DemoSite, documentation, foreign, ours
 from pyspider_zk.errors import ClusterError
 from pyspider_zk.local.cluster import LocalCluster
 from pyspider_zk.local.plan import ProcessPlan
-from pyspider_zk.local.up import Interrupts, interrupts
 from pyspider_zk.terminal import tell
 
 SCHEDULERS = 3

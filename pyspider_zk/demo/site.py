@@ -13,7 +13,7 @@ from typing import Any
 
 from pyspider_zk.demo.walk import START, pages
 from pyspider_zk.errors import ClusterError, MissingService
-from pyspider_zk.local.ports import LOOPBACK
+from pyspider_zk.listening import LOOPBACK
 
 DOCUMENTATION = Path("/usr/share/doc")
 PATIENCE = 10.0  # seconds for the start page

@@ -1,13 +1,19 @@
-"""What commands and options there are."""
+"""What commands and options there are, and what a process loads for them."""
+
+import subprocess
+import sys
 
 import click
 import pytest
 from pyspider import run as stock
 
-from pyspider_zk.cli.insecure import INSECURE_HELP
+from pyspider_zk import webui
+from pyspider_zk.cli.components import CLUSTER_CLASSES, INSECURE_HELP
 from pyspider_zk.cli.main import cli
-from pyspider_zk.cli.stock import ALONE, CLUSTER_CLASSES, command_name
+from pyspider_zk.cli.stock import ALONE, command_name
+from pyspider_zk.webui import instance
 from tests.cli.conftest import Run
+from tests.support.processes import ROOT
 
 STOCK = [command_name(command) for command in stock.cli.commands.values()]
 
@@ -85,3 +91,19 @@ def test_a_class_that_does_not_exist_is_named(run: Run) -> None:
     )
     assert result.exit_code == 2
     assert "cannot load 'pyspider_zk.hooks.Other'" in result.output
+
+
+@pytest.mark.parametrize(
+    "modules", [{"flask", "marshmallow"}, {"sqlalchemy"}], ids=["web UI", "databases on servers"]
+)
+def test_a_process_loads_only_what_it_needs(modules: set[str]) -> None:
+    code = f"import sys, pyspider_zk.cli.main; print({modules} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("set()\n", "")
+
+
+def test_the_package_of_the_web_ui_has_what_pyspider_asks_for_and_nothing_else() -> None:
+    assert webui.app is instance.app
+    assert webui.ClusterWebUI is instance.ClusterWebUI
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        _ = webui.nothing

@@ -16,8 +16,7 @@ import pytest
 from pyspider.message_queue import connect_message_queue
 from rich.console import Console
 
-from pyspider_zk.cli.overview import Observer, Overview, QueueCounts
-from pyspider_zk.cli.status import render
+from pyspider_zk.cli.status import ClusterTables, Observer, Overview, QueueCounts
 from pyspider_zk.cluster.records import (
     Assignment,
     Cluster,
@@ -204,7 +203,7 @@ def test_watch_ends_well_though_what_it_asked_when_it_was_interrupted_fails(
 
 
 def test_a_zookeeper_that_is_away_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pyspider_zk.cli.overview.PATIENCE", 0.2)
+    monkeypatch.setattr("pyspider_zk.cli.status.PATIENCE", 0.2)
     result = run("status", "--zookeeper", "127.0.0.1:1")
     assert result.exit_code == 3
     assert result.stderr.startswith("Error: no ZooKeeper answers at 127.0.0.1:1")
@@ -219,7 +218,7 @@ def test_without_any_cluster_the_remedy_is_told(run: Run) -> None:
 def picture(found: Cluster, queues: Mapping[str, int], width: int = 160) -> str:
     console = Console(width=width)
     with console.capture() as captured:
-        console.print(render(found, queues, now=1000.0 + 3661))
+        console.print(ClusterTables(found, queues, 1000.0 + 3661))
     return captured.get()
 
 

@@ -15,8 +15,7 @@ from kazoo.exceptions import NoAuthError
 
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import Refused
-from pyspider_zk.local.folder import Running
-from pyspider_zk.local.logins import with_password
+from pyspider_zk.local.folder import Running, with_password
 from pyspider_zk.local.services import RedisServer, ZooKeeperServer
 from pyspider_zk.zookeeper.connection import Connection
 from pyspider_zk.zookeeper.protection import close_server

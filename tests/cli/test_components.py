@@ -1,4 +1,4 @@
-"""Where the parts of a command may listen, and what ``--insecure`` opens."""
+"""Where components may listen, and what ``--insecure`` opens; a renderer without its browser."""
 
 import json
 from collections.abc import Callable
@@ -9,6 +9,7 @@ import pytest
 
 from pyspider_zk.cli.stock import set_apart
 from pyspider_zk.config import Settings
+from pyspider_zk.errors import MissingService
 from tests.cli.conftest import Run
 from tests.support.ports import own_port
 from tests.support.processes import lines_until, process, rest
@@ -95,3 +96,10 @@ def test_insecure_means_the_same_for_all_parts_of_all(path: Path, tmp_path: Path
     assert "whoever reaches it may make it fetch" in said
     assert "whoever reaches it may change and delete" in said
     assert "there may" not in said
+
+
+def test_a_missing_browser_is_named_with_its_remedy(run: Run) -> None:
+    result = run("renderer", "--chromium", "/no/chrome")
+    assert result.exit_code == MissingService.exit_code
+    assert "/no/chrome: Chromium is missing" in result.stderr
+    assert "apt install chromium-headless-shell" in result.stderr

@@ -1,13 +1,10 @@
-"""The cluster's own commands: status, up, scale, demo, and those of other modules."""
+"""Commands of the one-machine cluster: up, scale, demo."""
 
-import json
 import os
-import signal
-import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,66 +13,30 @@ from click.core import ParameterSource
 from rich.console import Console, RenderableType
 from rich.live import Live
 
-from pyspider_zk.cli.assignment import ASSIGNMENT
-from pyspider_zk.cli.backup import backup, restore
-from pyspider_zk.cli.batches import batches, one_batch
-from pyspider_zk.cli.cluster_settings import settings
-from pyspider_zk.cli.dead_letters import dead_letters
-from pyspider_zk.cli.doctor import doctor
-from pyspider_zk.cli.events import events
-from pyspider_zk.cli.group import CONFIG_FILE
-from pyspider_zk.cli.operations import OPERATIONS
-from pyspider_zk.cli.overview import Observer, Overview
-from pyspider_zk.cli.projects import projects, route
-from pyspider_zk.cli.protect import protect
-from pyspider_zk.cli.slots import slots
-from pyspider_zk.cli.status import headline, render
+from pyspider_zk.cli.checks import CONFIG_FILE
+from pyspider_zk.cli.status import REFRESH, Observer, Overview, headline, picture
 from pyspider_zk.cli.target import (
     ClusterTarget,
+    of_cluster,
     settings_of,
     target,
     with_global_options,
 )
-from pyspider_zk.cli.upgrade import upgrade
-from pyspider_zk.cli.users import user
 from pyspider_zk.cluster.directory import Directory
 from pyspider_zk.cluster.scale import ScaleNode
-from pyspider_zk.components.signals import on_signals
+from pyspider_zk.components.signals import Interrupts, interrupts
 from pyspider_zk.components.wiring import names_zookeeper
 from pyspider_zk.config import SASL, Settings
-from pyspider_zk.errors import ClusterError, ConfigError, MissingService, Unavailable
+from pyspider_zk.databases.connecting import DATABASES
+from pyspider_zk.errors import ClusterError, ConfigError, Mismatch, MissingService, Unavailable
 from pyspider_zk.listening import HIGHEST_PORT
+from pyspider_zk.local.cluster import LocalCluster
 from pyspider_zk.local.plan import ProcessPlan
 from pyspider_zk.rendering.chromium import chromium_program
-from pyspider_zk.terminal import say
+from pyspider_zk.terminal import cell, say, tell
 
-REFRESH = 1.0  # seconds between two updates of --watch
+TICK = 0.2  # seconds between two looks at the processes of `up`
 POLL = 0.3  # seconds between two checks of scale
-
-_DATABASES = ("taskdb", "projectdb", "resultdb")
-_PORT = click.IntRange(1, HIGHEST_PORT)
-
-
-@with_global_options(
-    zookeeper_option="the cluster's ZooKeeper",
-    message_queue="the cluster's message queue",
-    data_path="the data folder of `up`",
-)
-@click.command()
-@click.option("--json", "as_json", is_flag=True, help="print one JSON document")
-@click.option("--watch", is_flag=True, help="update every second, until Ctrl-C")
-@click.pass_obj
-def status(options: dict[str, Any], as_json: bool, watch: bool) -> None:
-    """Show members, components and queues.
-
-    Without --zookeeper it shows the cluster that `pyspider-zk up` runs in this folder.
-    """
-    show = _print_json if as_json else _print_tables
-    if watch:
-        _watch(target(options), show if as_json or not sys.stdout.isatty() else None)
-        return
-    with Observer(target(options)) as observer:
-        show(observer.read())
 
 
 @with_global_options(
@@ -99,7 +60,11 @@ def status(options: dict[str, Any], as_json: bool, watch: bool) -> None:
     type=click.IntRange(0),
     help="default: 1, or 0 without Chromium and Playwright, or with --phantomjs-proxy",
 )
-@click.option("--webui-port", type=_PORT, help="default: 5000, or a free one if that is taken")
+@click.option(
+    "--webui-port",
+    type=click.IntRange(1, HIGHEST_PORT),
+    help="default: 5000, or a free one if that is taken",
+)
 @click.pass_context
 def up(
     ctx: click.Context, /, webui_port: int | None, renderers: int | None, **numbers: int
@@ -109,18 +74,23 @@ def up(
     Starts ZooKeeper, Redis and databases unless you name them by URL. A second `up` in the same
     folder continues where the first stopped.
     """
-    from pyspider_zk.local.up import up as run_up
-
-    insist = ctx.get_parameter_source("schedulers") is not ParameterSource.DEFAULT
+    console = Console()
     numbers["renderers"] = _renderers(ctx.obj, renderers)
-    plan = _plan(ctx, webui_port=webui_port, insist=insist, **numbers)
-    run_up(plan, _live_view, Console())
+    plan = _plan(ctx, webui_port=webui_port, **numbers)
+    wish = None
+    if ctx.get_parameter_source("schedulers") is not ParameterSource.DEFAULT:
+        wish = plan.schedulers  # in place of an earlier `scale`
+    cluster = LocalCluster(plan, report=partial(tell, console))
+    with interrupts() as signals:
+        try:
+            cluster.start()
+            _run(cluster, wish, console, signals)
+            console.print("Ending; Ctrl-C again ends at once.")
+        finally:
+            cluster.end(hurried=lambda: signals.several)
 
 
-@with_global_options(
-    zookeeper_option="the cluster's ZooKeeper",
-    data_path="the data folder of `up`",
-)
+@of_cluster
 @click.command()
 @click.argument("schedulers", type=click.IntRange(1))
 @click.option("--wait/--no-wait", default=True, show_default=True, help="wait until they run")
@@ -128,10 +98,11 @@ def up(
 @click.pass_obj
 def scale(options: dict[str, Any], schedulers: int, wait: bool, timeout: float) -> None:
     """Change how many schedulers a running `up` has."""
-    where = target(options)
-    _request_scale(where, schedulers)
+    settings = target(options).settings
+    with _scale_node(settings) as node:
+        node.set(schedulers)
     if wait:
-        _await_members(where, schedulers, timeout)
+        _await_members(settings, schedulers, timeout)
         click.echo(f"{schedulers} schedulers run")
 
 
@@ -154,83 +125,6 @@ def demo(site: Path | None, start_url: str | None) -> None:
         raise SystemExit(1)
 
 
-OWN = [
-    *(status, doctor, up, scale, demo, dead_letters, protect, user),
-    *(backup, restore, slots, settings, upgrade, *ASSIGNMENT),
-    *(*OPERATIONS, batches, one_batch, projects, route, events),
-]
-
-
-def _print_json(overview: Overview) -> None:
-    click.echo(json.dumps(overview.as_dict()))
-    _raise_fault(overview)
-
-
-def _print_tables(overview: Overview) -> None:
-    Console(width=None if sys.stdout.isatty() else 160).print(_picture(overview))
-    _raise_fault(overview)
-
-
-def _raise_fault(overview: Overview) -> None:
-    if overview.fault is not None:
-        raise overview.fault
-
-
-def _picture(overview: Overview) -> RenderableType:
-    return render(overview.cluster, overview.queues)
-
-
-def _watch(where: ClusterTarget, show: Callable[[Overview], None] | None) -> None:
-    """Show the cluster every second until Ctrl-C: one after the other, or (None) in place."""
-    with _until_interrupted() as ends, Observer(where) as observer:
-        if show is not None:
-            _repeat(lambda: show(observer.read()), ends)
-            return
-        with Live(auto_refresh=False) as live:
-            view = _View(observer)
-            _repeat(lambda: live.update(view.table(), refresh=True), ends)
-
-
-@contextmanager
-def _until_interrupted() -> Iterator[threading.Event]:
-    """Give the event that Ctrl-C sets; what fails after it is of no interest.
-
-    kazoo mistakes an interruption in the middle of a request for a lost session.
-    """
-    ends = threading.Event()
-    with on_signals({signal.SIGINT: ends.set}):
-        try:
-            yield ends
-        except ClusterError:
-            if not ends.is_set():
-                raise
-
-
-def _repeat(step: Callable[[], None], ends: threading.Event) -> None:
-    step()
-    while not ends.wait(REFRESH):
-        step()
-
-
-class _View:
-    """What ``up`` shows of its cluster."""
-
-    def __init__(self, observer: Observer) -> None:
-        self._observer = observer
-
-    def table(self) -> RenderableType:
-        return _picture(self._observer.read())
-
-    def line(self) -> str:
-        return headline(self._observer.read().cluster)
-
-
-@contextmanager
-def _live_view(settings: Settings, message_queue: str) -> Iterator[_View]:
-    with Observer(ClusterTarget(settings, message_queue)) as observer:
-        yield _View(observer)
-
-
 def _plan(ctx: click.Context, **given: Any) -> ProcessPlan:
     options = ctx.obj
     settings = settings_of(options)
@@ -243,9 +137,8 @@ def _plan(ctx: click.Context, **given: Any) -> ProcessPlan:
         zookeeper=f"{settings.hosts}{settings.root}" if names_zookeeper(options) else None,
         message_queue=options["message_queue"],
         config=Path(config) if config else None,
-        drain=settings.drain,
         settings=settings,
-        **{name: options[name] for name in _DATABASES},
+        **{name: options[name] for name in DATABASES},
         **given,
     )
 
@@ -283,18 +176,81 @@ def _check_own_zookeeper(options: dict[str, Any], settings: Settings) -> None:
         )
 
 
-def _request_scale(where: ClusterTarget, schedulers: int) -> None:
-    node = ScaleNode(where.settings)
+def _run(cluster: LocalCluster, wish: int | None, console: Console, signals: Interrupts) -> None:
+    """Look after a started cluster until a signal arrives."""
+    tell(console, f"Web UI: {cluster.addresses.webui}   logs: {cluster.plan.logs}")
+    if cluster.plan.targets is not None:
+        tell(console, f"Metrics: see {cluster.plan.targets}")
+    where = ClusterTarget(cluster.settings, cluster.addresses.message_queue)
+    with (
+        _scale_node(cluster.settings) as node,
+        Observer(where) as observer,
+        screen(observer.read, console) as show,
+    ):
+        if wish is not None:
+            node.set(wish)
+        refreshed = 0.0
+        while not signals.any:
+            cluster.tick()
+            if time.monotonic() - refreshed >= REFRESH:
+                refreshed = time.monotonic()
+                follow(cluster, node)
+                show()
+            time.sleep(TICK)
+
+
+def follow(cluster: LocalCluster, node: ScaleNode) -> None:
+    """Run as many schedulers as requested; without a response nothing changes."""
+    try:
+        wish = node.get()
+    except ClusterError:
+        return
+    if wish is not None and wish != len(cluster.schedulers):
+        cluster.scale(wish)
+
+
+@contextmanager
+def screen(read: Callable[[], Overview], console: Console) -> Iterator[Callable[[], None]]:
+    """Give the function that shows what is read: in place on a terminal, or a line per change."""
+    if console.is_terminal:
+        with Live(console=console, auto_refresh=False, transient=True) as live:
+            yield lambda: live.update(_seen(lambda: picture(read())), refresh=True)
+        return
+    last: RenderableType = ""
+
+    def show() -> None:
+        nonlocal last
+        line = _seen(lambda: headline(read().cluster))
+        if line != last:
+            tell(console, line)
+            last = line
+
+    yield show
+
+
+def _seen(look: Callable[[], RenderableType]) -> RenderableType:
+    """Return what there is to see, or why nothing is."""
+    try:
+        return look()
+    except Mismatch:  # no cluster in ZooKeeper yet: its first scheduler founds it
+        return "The schedulers are starting ..."
+    except ClusterError as error:
+        return cell(error)
+
+
+@contextmanager
+def _scale_node(settings: Settings) -> Iterator[ScaleNode]:
+    node = ScaleNode(settings)
     node.start()
     try:
-        node.set(schedulers)
+        yield node
     finally:
         node.stop()
 
 
-def _await_members(where: ClusterTarget, schedulers: int, timeout: float) -> None:
+def _await_members(settings: Settings, schedulers: int, timeout: float) -> None:
     deadline = time.monotonic() + timeout
-    with Directory(where.settings) as directory:
+    with Directory(settings) as directory:
         while (running := len(directory.members())) != schedulers:
             if time.monotonic() > deadline:
                 raise Unavailable(

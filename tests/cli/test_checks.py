@@ -1,4 +1,7 @@
-"""Wrong settings are answered at once, by name."""
+"""Wrong settings are answered at once, by name.
+
+Variables that Kubernetes and Docker set for services do not stop a command without a word.
+"""
 
 import stat
 from collections.abc import Callable
@@ -10,6 +13,7 @@ from tests.cli.conftest import Run
 
 Config = Callable[[str], Path]
 
+REDIS = ("--message-queue", "redis://127.0.0.1:1/0")
 QUEUE = '"message_queue": "redis://127.0.0.1:1/0"'
 
 
@@ -180,10 +184,9 @@ def test_a_port_that_is_none_is_refused_wherever_it_comes_from(
 ) -> None:
     told = "70000 is not in the range 0<=x<=65535"
     path = config(f'{{"{section}": {{"{option}": 70000}}}}')
-    queue = ["--message-queue", "redis://127.0.0.1:1/0"]
-    results = [run(*queue, section, f"--{option}", 70000), run("-c", path, "all")]
+    results = [run(*REDIS, section, f"--{option}", 70000), run("-c", path, "all")]
     if variable:
-        results.append(run(*queue, section, env={variable: "70000"}))
+        results.append(run(*REDIS, section, env={variable: "70000"}))
     for result in results:
         assert (result.exit_code, told in result.stderr) == (2, True), result.output
 
@@ -263,10 +266,9 @@ NO_BASE = "'json.JSONDecoder' is not derived from pyspider_zk.hooks.ClusterSched
 
 
 def test_a_scheduler_that_would_not_be_a_member_is_refused(run: Run, config: Config) -> None:
-    queue = ["--message-queue", "redis://127.0.0.1:1/0"]
     path = config(f'{{{QUEUE}, "scheduler": {{"scheduler-cls": "json.JSONDecoder"}}}}')
     results = [
-        run(*queue, "scheduler", "--scheduler-cls", "json.JSONDecoder"),
+        run(*REDIS, "scheduler", "--scheduler-cls", "json.JSONDecoder"),
         run("-c", path, "scheduler"),
         run("-c", path, "all"),
     ]
@@ -277,7 +279,7 @@ def test_a_scheduler_that_would_not_be_a_member_is_refused(run: Run, config: Con
 @pytest.mark.parametrize("name", ["Scheduler", "ThreadBaseScheduler", "OneScheduler"])
 def test_pyspider_s_own_scheduler_is_refused(run: Run, name: str) -> None:
     path = f"pyspider.scheduler.{name}"
-    result = run("--message-queue", "redis://127.0.0.1:1/0", "scheduler", "--scheduler-cls", path)
+    result = run(*REDIS, "scheduler", "--scheduler-cls", path)
     assert result.exit_code == 2
     assert f"{path!r} is not derived from pyspider_zk.hooks.ClusterScheduler" in result.stderr
 
@@ -289,10 +291,113 @@ def test_a_scheduler_that_the_web_ui_would_not_ask_is_refused(
     url = "http://127.0.0.1:23333/"
     path = config(f'{{{QUEUE}, "webui": {{"scheduler_rpc": "{url}"}}}}')
     words = {
-        "option": ("--message-queue", "redis://127.0.0.1:1/0", "webui", "--scheduler-rpc", url),
+        "option": (*REDIS, "webui", "--scheduler-rpc", url),
         "section": ("-c", path, "webui"),
         "all": ("-c", path, "all"),
     }
     result = run(*words[where])
     assert result.exit_code == 2
     assert "scheduler_rpc: the web UI finds every scheduler through ZooKeeper" in result.stderr
+
+
+# -- services --------------------------------------------------------------------------------
+
+PLACE = "tcp://10.0.0.1:5000"
+
+
+@pytest.mark.parametrize(
+    ("command", "variable"),
+    [
+        ("webui", "WEBUI_PORT"),
+        ("scheduler", "SCHEDULER_XMLRPC_PORT"),
+        ("fetcher", "FETCHER_XMLRPC_PORT"),
+    ],
+)
+def test_the_address_of_a_service_is_no_port_of_ours(run: Run, command: str, variable: str) -> None:
+    result = run(*REDIS, command, "--help", env={variable: PLACE})
+    assert result.exit_code == 0, result.output
+    assert result.stderr == (
+        f"Warning: {variable}={PLACE} is ignored: Kubernetes or Docker set it for a service of that"
+        " name; the pod's enableServiceLinks: false keeps it away\n"
+    )
+
+
+def test_what_is_no_port_otherwise_is_told_as_before(run: Run) -> None:
+    result = run(*REDIS, "webui", env={"WEBUI_PORT": "http"})
+    assert result.exit_code == 2
+    assert "'http' is not a valid integer" in result.stderr
+
+
+def test_what_kubernetes_sets_for_our_own_services_is_no_setting(run: Run) -> None:
+    linked = {
+        "SERVICE_HOST": "10.0.0.1",
+        "SERVICE_PORT": "5000",
+        "SERVICE_PORT_WEBUI": "5000",
+        "PORT": PLACE,
+        "PORT_5000_TCP": PLACE,
+        "PORT_5000_TCP_PROTO": "tcp",
+        "PORT_5000_TCP_PORT": "5000",
+        "PORT_5000_TCP_ADDR": "10.0.0.1",
+    }
+    names = ("PYSPIDER_ZK", "PYSPIDER_ZK_WEBUI")
+    environ = {f"{name}_{end}": value for name in names for end, value in linked.items()}
+    result = run("--zookeeper", "h:p:q", "status", env=environ)
+    assert result.stderr.count("\n") == 1, result.stderr
+    assert "hosts: 'h:p:q'" in result.stderr
+
+
+def test_a_setting_of_ours_that_looks_like_one_is_still_unknown(run: Run) -> None:
+    result = run("status", env={"PYSPIDER_ZK_PORT": "5000"})
+    assert result.exit_code == 2
+    assert "PYSPIDER_ZK_PORT: there is no setting 'port'" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "missing", "instead"),
+    [
+        ("MYSQL_NAME", "MYSQL_PORT_3306_TCP_ADDR", "--taskdb, --projectdb and --resultdb"),
+        ("PHANTOMJS_NAME", "PHANTOMJS_PORT_25555_TCP", "--phantomjs-proxy"),
+        ("RABBITMQ_NAME", "RABBITMQ_PORT_5672_TCP_ADDR", "--message-queue"),
+    ],
+)
+@pytest.mark.parametrize("command", ["processor", "all", "one"])
+def test_half_a_link_is_told_by_name(
+    run: Run, command: str, name: str, missing: str, instead: str
+) -> None:
+    queue = () if name == "RABBITMQ_NAME" else REDIS
+    result = run(*queue, command, env={name: "/web/other"})
+    assert result.exit_code == 2
+    told = f"environment, {name}: stands for a linked container, and {missing} is missing: unset"
+    assert told in result.stderr
+    assert instead in result.stderr
+
+
+def test_a_linked_mongodb_is_refused_like_another(run: Run) -> None:
+    link = {"ADDR": "10.0.0.1", "PORT": "27017"}
+    environ = {f"MONGODB_PORT_27017_TCP_{end}": value for end, value in link.items()}
+    result = run(*REDIS, "processor", env={"MONGODB_NAME": "/web/mongodb", **environ})
+    assert result.exit_code == 2
+    assert "environment, MONGODB_NAME: MongoDB is not supported: use sqlite" in result.stderr
+
+
+@pytest.mark.parametrize("name", ["MYSQL_NAME", "MONGODB_NAME", "PHANTOMJS_NAME"])
+def test_a_link_that_is_not_needed_stops_nothing(run: Run, name: str) -> None:
+    databases = [f"--{kind}db=sqlite+{kind}db:///{kind}" for kind in ("task", "project", "result")]
+    given = (*databases, "--phantomjs-proxy", "127.0.0.1:1", "--data-path", "d")
+    result = run(*REDIS, *given, "send-message", "p", "hello", env={name: "/web/other"})
+    assert result.exit_code == 3
+    assert "the scheduler does not answer" in result.stderr
+
+
+def test_half_a_link_to_a_scheduler_is_told_by_name(run: Run) -> None:
+    result = run("--data-path", "d", "send-message", "p", "hello", env={"SCHEDULER_NAME": "x"})
+    assert result.exit_code == 2
+    assert "environment, SCHEDULER_NAME: stands for a linked container" in result.stderr
+    assert "SCHEDULER_PORT_23333_TCP is missing: unset it, or give --scheduler-rpc" in result.stderr
+
+
+def test_half_a_link_to_a_scheduler_is_told_by_pyspider_s_own_web_ui(run: Run) -> None:
+    own = ("webui", "--webui-instance", "pyspider.webui.app.app", "--port", 0)
+    result = run("--data-path", "d", *own, env={"SCHEDULER_NAME": "x"})
+    assert result.exit_code == 2
+    assert "SCHEDULER_PORT_23333_TCP is missing" in result.stderr
