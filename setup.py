@@ -12,7 +12,6 @@ setup(
     package_data={
         "pyspider_zk": [
             "py.typed",
-            "demo/handlers/*.py",
             "webui/cluster/templates/*.html",
             "webui/cluster/static/*",
             "webui/login/templates/*.html",

@@ -23,8 +23,7 @@ from pyspider_zk.cli.logs import name_component
 from pyspider_zk.cli.output import Failure
 from pyspider_zk.cluster.records import ComponentKind
 from pyspider_zk.components.identity import presence
-from pyspider_zk.components.task_mark import TaskMark
-from pyspider_zk.components.watchdog import Watchdog
+from pyspider_zk.components.watchdog import TaskMark, Watchdog
 from pyspider_zk.components.wiring import (
     ALONE_IN_PROCESS,
     INSECURE_OPTION,

@@ -21,7 +21,7 @@ from click.core import ParameterSource
 from pyspider_zk.cluster.meta import ensure_meta
 from pyspider_zk.cluster.records import Meta
 from pyspider_zk.cluster.tree import Tree
-from pyspider_zk.components.task_mark import TaskMark
+from pyspider_zk.components.watchdog import TaskMark
 from pyspider_zk.config import ENV_PREFIX, SECTION, Settings, settings_from
 from pyspider_zk.errors import Refused, Unavailable
 from pyspider_zk.metrics.targets import on_free_port
