@@ -37,6 +37,7 @@ from pyspider_zk.components.wiring import (
 from pyspider_zk.databases.connecting import wait_for_databases
 from pyspider_zk.errors import ClusterError, ConfigError
 from pyspider_zk.listening import HIGHEST_PORT, LOOPBACK, Listener, check_listening
+from pyspider_zk.rendering.chromium import chromium_program
 from pyspider_zk.rendering.request import LISTENER as RENDERER
 from pyspider_zk.rpc import admission
 from pyspider_zk.webui import opening
@@ -238,8 +239,6 @@ def visible(name: str) -> Iterator[None]:
 @visible("renderer")
 def renderer(host: str, port: int, pages: int, memory: int, chromium: str) -> None:
     """Run a renderer, for tasks with fetch_type='js'; fetchers find it by --phantomjs-proxy."""
-    from pyspider_zk.rendering.chromium import chromium_program
-
     settings = current_settings()
     entry = admission.admission_of(settings, RENDERER, content_type="")
     entry.listen(host)

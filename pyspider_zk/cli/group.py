@@ -217,25 +217,24 @@ def _link_faults(params: Mapping[str, Any]) -> Iterator[str]:
         yield from database_link_faults()
 
 
-def _settings_faults(params: Mapping[str, Any]) -> tuple[str, ...]:
+def _faults_of(attempt: Callable[[], object]) -> tuple[str, ...]:
     try:
-        settings_from(params["config"].get(SECTION), os.environ, params[ZOOKEEPER_OPTION])
+        attempt()
     except ConfigError as error:
         return error.faults
     return ()
+
+
+def _settings_faults(params: Mapping[str, Any]) -> tuple[str, ...]:
+    section, zookeeper = params["config"].get(SECTION), params[ZOOKEEPER_OPTION]
+    return _faults_of(lambda: settings_from(section, os.environ, zookeeper))
 
 
 def _queue_faults(params: Mapping[str, Any]) -> tuple[str, ...]:
     url = params["message_queue"] or params["amqp_url"]
     if not url and (params["beanstalk"] or os.environ.get("RABBITMQ_NAME")):
         url = "beanstalk://" if params["beanstalk"] else "amqp://"  # as pyspider does
-    if not url:
-        return (NO_MESSAGE_QUEUE,)
-    try:
-        connect(url, 0, 1).close()
-    except ConfigError as error:
-        return error.faults
-    return ()
+    return _faults_of(lambda: connect(url, 0, 1).close()) if url else (NO_MESSAGE_QUEUE,)
 
 
 def _needs_queue(ctx: click.Context, config: Mapping[str, Any]) -> bool:

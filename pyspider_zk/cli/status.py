@@ -70,7 +70,6 @@ class Overview:
     """The cluster and its queues at one moment.
 
     Attributes:
-        cluster: the state in ZooKeeper.
         queues: messages per queue, a kind of slot queue counting as one; empty if unknown.
         fault: why the queues are unknown.
     """
@@ -87,8 +86,8 @@ class Overview:
 class Observer:
     """Reads a cluster repeatedly, over connections that stay open. One thread.
 
-    Raises:
-        ConfigError: a cluster cannot use this message queue.
+    Making it raises `ConfigError` if a cluster cannot use this message queue, entering it
+    `Unavailable` if no ZooKeeper answers.
     """
 
     def __init__(self, target: ClusterTarget) -> None:
@@ -97,11 +96,6 @@ class Observer:
         self._lengths = QueueCounts(url, target.settings.slots) if url else None
 
     def __enter__(self) -> Self:
-        """Connect to ZooKeeper.
-
-        Raises:
-            Unavailable: nothing answers.
-        """
         self._directory.start(PATIENCE)
         return self
 
@@ -127,11 +121,7 @@ class Observer:
 
 
 class QueueCounts:
-    """Counts the messages behind a message queue.
-
-    Raises:
-        ConfigError: a cluster cannot use it.
-    """
+    """Counts the messages behind a message queue, which must be one that a cluster can use."""
 
     def __init__(self, url: str, slots: int) -> None:
         self._ours = connect(url, 0, slots)
@@ -140,18 +130,14 @@ class QueueCounts:
         self._stock: dict[str, ResilientQueue] = {}
 
     def read(self) -> dict[str, int]:
-        """Return the messages per queue, a kind of slot queue counting as one.
-
-        Raises:
-            Unavailable: the message queue does not answer.
-        """
+        """Return the messages per queue; raises ``Unavailable`` if the message queue is."""
         inbox = self._ours.inbox.lengths()
         slots = self._ours.slot_queues.lengths()
         lengths = {kind.value: inbox[kind] + slots[kind] for kind in slots}
         return {**lengths, **self.stock(), _DEAD_LETTERS: self._ours.slot_queues.dead()}
 
     def stock(self) -> dict[str, int]:
-        """Return the messages in the queues that stay pyspider's own; raises as ``read``."""
+        """Return the messages in the queues that stay pyspider's own, as ``read`` does."""
         if not self._stock:
             back_off = BackOff(logger, "its lengths are unknown")
             self._stock = {
@@ -166,7 +152,7 @@ class QueueCounts:
 
 
 def picture(overview: Overview) -> RenderableType:
-    """Return an overview as tables."""
+    """Return an overview as tables, with the ages of this moment."""
     return ClusterTables(overview.cluster, overview.queues, time.time())
 
 

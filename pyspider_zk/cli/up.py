@@ -38,6 +38,11 @@ from pyspider_zk.terminal import cell, say, tell
 TICK = 0.2  # seconds between two looks at the processes of `up`
 POLL = 0.3  # seconds between two checks of scale
 
+_NO_TLS = (
+    "tls, scheme: the ZooKeeper that `up` starts has neither TLS nor SASL; leave them"
+    " out, or name another ZooKeeper with --zookeeper"
+)
+
 
 @with_global_options(
     zookeeper_option="a running ZooKeeper; default: start one",
@@ -126,15 +131,15 @@ def demo(site: Path | None, start_url: str | None) -> None:
 
 
 def _plan(ctx: click.Context, **given: Any) -> ProcessPlan:
-    options = ctx.obj
-    settings = settings_of(options)
-    config = ctx.meta.get(CONFIG_FILE)
+    options, config = ctx.obj, ctx.meta.get(CONFIG_FILE)
+    settings, is_named = settings_of(options), names_zookeeper(options)
     if config == "<stdin>":
         raise ConfigError(["--config: `up` needs a file, because its processes read it again"])
-    _check_own_zookeeper(options, settings)
+    if not is_named and (settings.tls or settings.scheme == SASL):
+        raise ConfigError([_NO_TLS])
     return ProcessPlan(
         folder=Path(options["data_path"]),
-        zookeeper=f"{settings.hosts}{settings.root}" if names_zookeeper(options) else None,
+        zookeeper=f"{settings.hosts}{settings.root}" if is_named else None,
         message_queue=options["message_queue"],
         config=Path(config) if config else None,
         settings=settings,
@@ -159,21 +164,6 @@ def _renderers(options: dict[str, Any], asked: int | None) -> int:
         say(f"No renderer, so tasks with fetch_type='js' fail: {missing}", err=True)
         return 0
     return wanted
-
-
-def _check_own_zookeeper(options: dict[str, Any], settings: Settings) -> None:
-    """Refuse to start a ZooKeeper if the settings require what it does not have.
-
-    Raises:
-        ConfigError: naming the setting.
-    """
-    if not names_zookeeper(options) and (settings.tls or settings.scheme == SASL):
-        raise ConfigError(
-            [
-                "tls, scheme: the ZooKeeper that `up` starts has neither TLS nor SASL; leave them"
-                " out, or name another ZooKeeper with --zookeeper"
-            ]
-        )
 
 
 def _run(cluster: LocalCluster, wish: int | None, console: Console, signals: Interrupts) -> None:

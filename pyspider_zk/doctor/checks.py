@@ -2,7 +2,8 @@
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import distributions
@@ -123,13 +124,15 @@ def _urls(it: Installation) -> dict[str, str]:
 
 def _quoted_password(url: str) -> str:
     """Return the password as it stands in a URL, which may be none that can be parsed."""
-    found = _PASSWORD.search(url)
-    return found[1] if found else ""
+    return _found(_PASSWORD, url)
 
 
 def _sentinel_password(it: Installation) -> str:
-    """Return the sentinels' password as it stands in the message queue's URL."""
-    found = _SENTINEL_PASSWORD.search(it.message_queue or "")
+    return _found(_SENTINEL_PASSWORD, it.message_queue or "")
+
+
+def _found(pattern: re.Pattern[str], text: str) -> str:
+    found = pattern.search(text)
     return found[1] if found else ""
 
 
@@ -173,30 +176,26 @@ def _section(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def _zookeeper(it: Installation) -> Iterator[Finding]:
-    yield from _connected(
-        it, lambda link: zookeeper_findings(zookeeper_survey(link, it.settings), it.settings)
-    )
+    with _connected(it.settings) as link:
+        facts = zookeeper_survey(link, it.settings)
+    yield from zookeeper_findings(facts, it.settings)
 
 
 def _cluster(it: Installation) -> Iterator[Finding]:
-    yield from _connected(it, lambda link: _of_cluster(it, link))
-
-
-def _of_cluster(it: Installation, link: Connection) -> Iterator[Finding]:
-    facts = cluster_survey.survey(link, it.settings)
+    with _connected(it.settings) as link:
+        facts = cluster_survey.survey(link, it.settings)
     yield from cluster_findings(facts.cluster, it.settings, it.databases, __version__)
     yield secret_finding(facts.cluster, it.settings)
     yield from cluster_clock_findings(facts)
     yield from map(entrance_finding, entrances(facts.cluster, it.settings))
 
 
-def _connected(
-    it: Installation, ask: Callable[[Connection], Iterator[Finding]]
-) -> Iterator[Finding]:
-    link = Connection(it.settings)
+@contextmanager
+def _connected(settings: Settings) -> Iterator[Connection]:
+    link = Connection(settings)
     link.start(PATIENCE)
     try:
-        yield from ask(link)
+        yield link
     finally:
         link.stop()
 
@@ -236,12 +235,17 @@ def _database(it: Installation, kind: str) -> Iterator[Finding]:
 
 
 def _files(it: Installation) -> Iterator[Finding]:
-    for kept in map(_looked_at, _kept_files(it)):
+    for what, path in _kept_files(it).items():
+        try:
+            found = os.stat(path)
+            kept = KeptFile(what, path, found.st_mode, found.st_uid)
+        except FileNotFoundError:
+            kept = KeptFile(what, path)
         yield from file_findings(kept, os.geteuid())
 
 
-def _kept_files(it: Installation) -> Iterator[KeptFile]:
-    """Return the files and folders that must be closed to others, not looked at yet."""
+def _kept_files(it: Installation) -> dict[str, str]:
+    """Return the paths of what must be closed to others, by what it is."""
     settings = it.settings
     named = {
         "the secret": settings.secret_file,
@@ -253,7 +257,7 @@ def _kept_files(it: Installation) -> Iterator[KeptFile]:
     }
     if it.config_file and _holds_any(it.config, spellings(it)):
         named["config.json, with secrets in it"] = str(it.config_file)
-    return (KeptFile(what, path) for what, path in named.items() if path)
+    return {what: path for what, path in named.items() if path}
 
 
 def _holds_any(config: object, secrets: Collection[str]) -> bool:
@@ -266,14 +270,6 @@ def _holds_any(config: object, secrets: Collection[str]) -> bool:
 
 def _option(url: str, name: str) -> str:
     return parse_qs(url.partition("?")[2]).get(name, [""])[0]
-
-
-def _looked_at(kept: KeptFile) -> KeptFile:
-    try:
-        found = os.stat(kept.path)
-    except FileNotFoundError:
-        return kept
-    return KeptFile(kept.what, kept.path, found.st_mode, found.st_uid)
 
 
 def _packages(it: Installation) -> Iterator[Finding]:

@@ -13,6 +13,7 @@ from pyspider_zk.components.wiring import check_login
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import Refused
 from pyspider_zk.local.folder import (
+    CommonAddresses,
     Running,
     announce,
     claimed,
@@ -64,7 +65,8 @@ class LocalCluster:
     """A cluster in one folder, from ``start`` to ``end``.
 
     All its methods are to be called from one thread that outlives the cluster, because the
-    kernel ends the children with the thread that started them.
+    kernel ends the children with the thread that started them. What only a running cluster has
+    raises RuntimeError before ``start`` and after ``end``.
 
     Args:
         plan: what to start.
@@ -80,20 +82,12 @@ class LocalCluster:
 
     @property
     def addresses(self) -> Addresses:
-        """Addresses of its parts.
-
-        Raises:
-            RuntimeError: it does not run.
-        """
+        """Addresses of its parts."""
         return self._running.addresses
 
     @property
     def settings(self) -> Settings:
-        """Settings for programs that read it or call its schedulers.
-
-        Raises:
-            RuntimeError: it does not run.
-        """
+        """Settings for programs that read it or call its schedulers."""
         return self.addresses.settings(self.plan)
 
     @property
@@ -229,9 +223,8 @@ def _lasting(note: Path) -> int:
 
 
 def _note(addresses: Addresses, schedulers: int) -> Running:
-    names = {field.name for field in fields(Running)} - {"pid", "schedulers"}
-    told = {name: getattr(addresses, name) for name in names}
-    return Running(pid=os.getpid(), schedulers=schedulers, **told)
+    common = {each.name: getattr(addresses, each.name) for each in fields(CommonAddresses)}
+    return Running(pid=os.getpid(), webui=addresses.webui, schedulers=schedulers, **common)
 
 
 def _zookeeper(plan: ProcessPlan, held: ExitStack, report: Report) -> _Service:

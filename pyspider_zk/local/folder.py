@@ -10,7 +10,7 @@ import os
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TextIO
 from urllib.parse import quote
@@ -29,35 +29,41 @@ _OUR_FOLDER = 0o700
 _OPEN = "others can enter it: run `chmod 700 {}`, or name another folder with --data-path"
 
 
-@dataclass(frozen=True)
-class Running:
-    """A cluster that ``pyspider-zk up`` runs: the contents of ``up.json``, without passwords.
+@dataclass(frozen=True, kw_only=True)
+class CommonAddresses:
+    """Where the services and files of a cluster are, which all its processes use.
 
     Attributes:
-        pid: the process of ``up``.
         zookeeper: ``host:port,host:port/root``.
-        message_queue: URL of the message queue.
-        taskdb: URL of the task database.
-        projectdb: URL of the project database.
-        resultdb: URL of the result database.
-        webui: URL of the web UI.
-        schedulers: how many schedulers it should run.
-        secret_file: of the secret that was created for it; empty: it had one.
+        message_queue, taskdb, projectdb, resultdb: URLs.
+        secret_file: of the secret that was created for the cluster; empty: it had one.
         zookeeper_password_file: of the password that was created for ZooKeeper; empty: none.
         redis_password_file: of the password that was created for Redis; empty: none.
     """
 
-    pid: int
     zookeeper: str
-    message_queue: str
-    taskdb: str
-    projectdb: str
-    resultdb: str
-    webui: str
-    schedulers: int
+    message_queue: str = field(repr=False)
+    taskdb: str = field(repr=False)
+    projectdb: str = field(repr=False)
+    resultdb: str = field(repr=False)
     secret_file: str = ""
     zookeeper_password_file: str = ""
     redis_password_file: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Running(CommonAddresses):
+    """A cluster that ``pyspider-zk up`` runs: the contents of ``up.json``, without passwords.
+
+    Attributes:
+        pid: the process of ``up``.
+        webui: URL of the web UI.
+        schedulers: how many schedulers it should run.
+    """
+
+    pid: int
+    webui: str
+    schedulers: int
 
 
 @contextmanager

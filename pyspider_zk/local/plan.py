@@ -14,7 +14,7 @@ from pyspider_zk.cluster_secret import read_cluster_secret
 from pyspider_zk.config import SECRET_FILE_VARIABLE, Settings
 from pyspider_zk.databases.connecting import DATABASES
 from pyspider_zk.listening import LOOPBACK
-from pyspider_zk.local.folder import with_login, zookeeper_environ
+from pyspider_zk.local.folder import CommonAddresses, with_login, zookeeper_environ
 from pyspider_zk.metrics.targets import TARGETS, on_free_port
 
 PROGRAM = (sys.executable, "-m", "pyspider_zk.cli.main")
@@ -38,14 +38,11 @@ class ProcessPlan:
     Attributes:
         folder: where data, logs and up.json go.
         schedulers: how many schedulers, until ``pyspider-zk scale`` says otherwise.
-        fetchers: how many fetchers.
-        processors: how many processors.
-        renderers: how many renderers, which the fetchers share.
+        fetchers, processors: how many.
+        renderers: how many, which the fetchers share.
         zookeeper: addresses of a ZooKeeper that runs, with its root; None: start one.
         message_queue: URL of a Redis that runs; None: start one.
-        taskdb: URL of the task database; None: a file in the folder.
-        projectdb: URL of the project database; None: a file in the folder.
-        resultdb: URL of the result database; None: a file in the folder.
+        taskdb, projectdb, resultdb: URLs of databases; None: files in the folder.
         webui_port: where the web UI listens; None: pyspider's 5000, or any if that is taken.
         config: a config.json for all processes.
         settings: what connections of `up` itself are set to, but for hosts and root.
@@ -85,33 +82,17 @@ class ProcessPlan:
         return self.folder / "logs"
 
 
-@dataclass(frozen=True)
-class Addresses:
+@dataclass(frozen=True, kw_only=True)
+class Addresses(CommonAddresses):
     """Addresses of the parts of a running cluster.
 
     Attributes:
-        zookeeper: ``host:port,host:port/root``.
-        message_queue: URL of the message queue.
-        taskdb: URL of the task database.
-        projectdb: URL of the project database.
-        resultdb: URL of the result database.
         webui_port: the web UI's port on loopback.
         renderer_ports: those of the renderers.
-        secret_file: of the secret that was created for the cluster; empty: it has one already.
-        zookeeper_password_file: of the password created for ZooKeeper; empty: none.
-        redis_password_file: of the password created for Redis; empty: none.
     """
 
-    zookeeper: str
-    message_queue: str = field(repr=False)
-    taskdb: str = field(repr=False)
-    projectdb: str = field(repr=False)
-    resultdb: str = field(repr=False)
     webui_port: int
     renderer_ports: tuple[int, ...] = ()
-    secret_file: str = ""
-    zookeeper_password_file: str = ""
-    redis_password_file: str = ""
 
     def settings(self, plan: ProcessPlan) -> Settings:
         """Return settings for programs that use this cluster; reads the secrets' files.

@@ -80,7 +80,8 @@ def remember_port(note: Path, port: int) -> None:
 class Server(ABC):
     """A server process with its data below one folder.
 
-    Not thread-safe; start it from a thread that outlives it.
+    Not thread-safe; start it from a thread that outlives it. Before, its port and process id raise
+    RuntimeError.
 
     Args:
         folder: where its data, configuration and remembered port are; made if missing.
@@ -134,11 +135,7 @@ class Server(ABC):
 
     @property
     def port(self) -> int:
-        """The port it listens on.
-
-        Raises:
-            RuntimeError: it was never started.
-        """
+        """The port it listens on."""
         if self._port is None:
             raise RuntimeError(f"{self.name} was never started")
         return self._port
@@ -150,11 +147,7 @@ class Server(ABC):
 
     @property
     def pid(self) -> int:
-        """The id of its process.
-
-        Raises:
-            RuntimeError: it was never started.
-        """
+        """The id of its process."""
         if self._child is None:
             raise RuntimeError(f"{self.name} was never started")
         return self._child.pid
