@@ -16,7 +16,7 @@ from pyspider.libs.log import LogFormatter
 
 from pyspider_zk.cli.logs import LIMIT, Escape, JsonLines, keep_lines_apart
 from pyspider_zk.jobs.model import JobName
-from tests.cli.conftest import Run
+from tests.cli.conftest import Run, ended
 from tests.support.processes import PROGRAM, ROOT
 
 FORGED = "2026-01-01 INFO forged"
@@ -152,8 +152,7 @@ def test_no_component_logs_a_forged_line(run: Run, tmp_path: Path, config: str |
     if config is not None:
         (tmp_path / "logging.conf").write_text(config)
         options = ("--logging-config", tmp_path / "logging.conf")
-    result = run(*options, "result-worker", "--result-cls", "forging.Forging")
-    assert result.exit_code == 0, result.output
+    result = ended(run(*options, "result-worker", "--result-cls", "forging.Forging"))
     forged = [line for line in result.output.splitlines() if FORGED in line]
     assert len(forged) == len(COMPONENTS)
     assert [line for line in forged if f"task \\n{FORGED}" not in line] == []

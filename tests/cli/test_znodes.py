@@ -13,7 +13,7 @@ from pyspider_zk.config import Settings
 from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.queues.api import Message
 from pyspider_zk.queues.names import QueueKind
-from tests.cli.conftest import Run, hosts
+from tests.cli.conftest import Run, ended, hosts
 from tests.support.live_cluster import LiveCluster
 
 TASK = {"project": "a", "taskid": "one", "url": "data:,one"}
@@ -69,8 +69,7 @@ def test_a_file_that_is_no_backup_is_refused_before_anything_is_asked(
 ) -> None:
     file = tmp_path / "odd"
     file.write_text("{}\n")
-    result = run("restore", file, "--zookeeper", "127.0.0.1:1")
-    assert result.exit_code == 2
+    result = ended(run("restore", file, "--zookeeper", "127.0.0.1:1"), 2)
     assert "odd is no valid backup" in result.output
 
 
@@ -130,14 +129,12 @@ def run_until_it_owns(
 @pytest.mark.zk
 @pytest.mark.redis
 def test_without_the_message_queue_nothing_is_changed(run: Run, cluster_settings: Settings) -> None:
-    result = run("slots", 7, "--zookeeper", hosts(cluster_settings))
-    assert result.exit_code == 2
+    result = ended(run("slots", 7, "--zookeeper", hosts(cluster_settings)), 2)
     assert "message queue: name that of the cluster" in result.output
 
 
 @pytest.mark.zk
 @pytest.mark.redis
 def test_a_running_cluster_is_left_alone(run: Run, cluster: Settings, redis_url: str) -> None:
-    result = run("slots", 7, "--zookeeper", hosts(cluster), "--message-queue", redis_url)
-    assert result.exit_code == 2
+    result = ended(run("slots", 7, "--zookeeper", hosts(cluster), "--message-queue", redis_url), 2)
     assert "processes run at" in result.output
