@@ -12,7 +12,6 @@ setup(
     package_data={
         "pyspider_zk": [
             "py.typed",
-            "demo/handlers/*.py",
             "queues/lua/*.lua",
             "webui/cluster/templates/*.html",
             "webui/cluster/static/*",

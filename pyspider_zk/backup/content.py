@@ -31,6 +31,7 @@ DEEPEST = 8  # names in a path
 _NAME = r"(?!\.{1,2}(?:/|$))[^/\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff]+"
 _PATH = re.compile(rf"{_NAME}(?:/{_NAME}){{0,{DEEPEST - 1}}}")
 _PLACES = tuple(f"{JOBS}/{state}" for state in JobState)
+_NUMBERED = (*(f"{place}/" for place in _PLACES), f"{EVENTS}/")
 
 
 @dataclass(frozen=True)
@@ -136,14 +137,10 @@ def restoring_steps(backup: Backup, tree: Tree) -> Iterator[list[Step]]:
     later are numbered by how many came before.
     """
     for path, data in backup.znodes.items():
-        if path.partition("/")[0] not in (META, ASSIGNMENT) and not _is_numbered(path):
+        if path.partition("/")[0] not in (META, ASSIGNMENT) and not path.startswith(_NUMBERED):
             yield [Create(f"{tree.root}/{path}", data)]
     yield from _job_steps(backup, JobTree(tree.jobs))
     yield from _event_steps(backup, tree)
-
-
-def _is_numbered(path: str) -> bool:
-    return path.startswith((*(f"{place}/" for place in _PLACES), f"{EVENTS}/"))
 
 
 def _is_job(path: str) -> bool:
@@ -171,7 +168,11 @@ def _jobs(backup: Backup) -> Iterator[tuple[JobName, Job]]:
 
 
 def _event_steps(backup: Backup, tree: Tree) -> Iterator[list[Step]]:
-    events = {_sequence(path): data for path, data in backup.znodes.items() if _is_event(path)}
+    events = {
+        sequence_of(path.rpartition("/")[2]): data
+        for path, data in backup.znodes.items()
+        if _is_event(path)
+    }
     for _, data in sorted(events.items(), key=lambda item: age_order(item[0])):
         yield [Create(f"{tree.events}/{PREFIX}", data, sequence=True)]
 
@@ -182,10 +183,6 @@ def _is_event(path: str) -> bool:
         return parent == EVENTS and sequence_of(name) is not None
     except BadMessage:
         return False
-
-
-def _sequence(path: str) -> int:
-    return sequence_of(path.rpartition("/")[2])
 
 
 def left_out(backup: Backup) -> list[str]:

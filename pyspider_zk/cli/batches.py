@@ -1,34 +1,31 @@
-"""Commands ``batches`` and ``batch``: operations that were requested, and their progress."""
+"""Commands that show what was asked for and what happened: batches, batch, events."""
 
 import json
-import os
+import signal
 import sys
+import threading
 import time
 from dataclasses import asdict
 from typing import Any
 
 import click
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from pyspider_zk.cli.target import target, with_global_options
-from pyspider_zk.cli.times import age
-from pyspider_zk.client import BatchStatus, Client
+from pyspider_zk.cli.output import age, console, json_option, moment, table
+from pyspider_zk.cli.target import client_of, of_cluster, user
+from pyspider_zk.client import POLL, BatchStatus, Client, Logged
+from pyspider_zk.components.signals import on_signals
 from pyspider_zk.terminal import cell, escaped, say
 
-WHERE = {
-    "zookeeper_option": "the cluster's ZooKeeper",
-    "data_path": "the data folder of `up`",
-}
 FAILURES_SHOWN = 20
 
 _STYLES = {"failed": "red", "cancelled": "yellow", "running": "bold"}
 
 
-@with_global_options(**WHERE)
+@of_cluster
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="print one JSON document")
+@json_option
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(1))
 @click.option("--offset", default=0, type=click.IntRange(0), help="how many to skip")
 @click.pass_obj
@@ -42,13 +39,13 @@ def batches(options: dict[str, Any], as_json: bool, limit: int, offset: int) -> 
         console().print(_table(found) if found else "no batches")
 
 
-@with_global_options(**WHERE)
+@of_cluster
 @click.command("batch")
 @click.argument("id")
 @click.option("--follow", is_flag=True, help="wait until it has ended")
 @click.option("--cancel", is_flag=True, help="stop it before its next projects")
 @click.option("--retry", is_flag=True, help="start a new batch for the projects that failed")
-@click.option("--json", "as_json", is_flag=True, help="print one JSON document")
+@json_option
 @click.pass_obj
 def one_batch(
     options: dict[str, Any],
@@ -70,25 +67,29 @@ def one_batch(
         exit_by(batch)
 
 
-def _request(client: Client, batch: str, cancel: bool, retry: bool) -> BatchStatus:
-    if cancel:
-        return client.cancel(batch, user())
-    return client.retry(batch, user()) if retry else client.batch(batch)
-
-
-def user() -> str:
-    """Return the name of the user, for the event log."""
-    return os.environ.get("LOGNAME") or os.environ.get("USER") or ""
-
-
-def client_of(options: dict[str, Any]) -> Client:
-    """Return a client of the command's cluster, not connected yet."""
-    return Client(target(options).settings)
-
-
-def console(**more: Any) -> Console:
-    """Return the console; output that is not a terminal is 160 columns wide."""
-    return Console(width=None if sys.stdout.isatty() else 160, **more)
+@of_cluster
+@click.command()
+@click.option("--follow", is_flag=True, help="keep showing new events, until Ctrl-C")
+@click.option("--after", type=int, help="only those after this number")
+@click.option("--limit", default=20, show_default=True, type=click.IntRange(1))
+@click.option("--json", "as_json", is_flag=True, help="print one JSON document per event")
+@click.pass_obj
+def events(
+    options: dict[str, Any], follow: bool, after: int | None, limit: int, as_json: bool
+) -> None:
+    """Show what happened, oldest first."""
+    ends = threading.Event()
+    # kazoo mistakes an interruption in the middle of a request for a lost session.
+    with client_of(options) as client, on_signals({signal.SIGINT: ends.set}):
+        while True:
+            for logged in client.events(after, limit):
+                if as_json:
+                    click.echo(_as_json(logged))
+                else:
+                    say(_line(logged))
+                after = logged.sequence
+            if not follow or ends.wait(POLL):
+                return
 
 
 def show_batch(batch: BatchStatus, as_json: bool) -> None:
@@ -96,7 +97,7 @@ def show_batch(batch: BatchStatus, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(asdict(batch)))
         return
-    say(sentence(batch))
+    say(_sentence(batch))
     for project, reason in list(batch.errors.items())[:FAILURES_SHOWN]:
         say(f"  {project}: {reason}", err=True)
     if batch.failed > FAILURES_SHOWN:
@@ -107,16 +108,6 @@ def exit_by(batch: BatchStatus) -> None:
     """Exit with 1 if the batch has ended and not all of it was done."""
     if batch.ended and batch.done < batch.total:
         raise SystemExit(1)
-
-
-def sentence(batch: BatchStatus) -> str:
-    """Return a batch in one line."""
-    rest = f", {batch.remaining} remain" if batch.remaining else ""
-    failed = f", {batch.failed} failed" if batch.failed else ""
-    return (
-        f"{batch.operation} {batch.state}: {batch.done} of {counted(batch.total)}"
-        f"{failed}{rest} (batch {batch.id})"
-    )
 
 
 def counted(number: int) -> str:
@@ -134,7 +125,14 @@ def follow_batch(
     """
     if quiet or not sys.stderr.isatty():
         return client.wait(batch.id, timeout)
-    with _bar() as progress:
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[failed]}"),
+    )
+    with Progress(*columns, console=console(stderr=True)) as progress:
         task = progress.add_task(escaped(batch.operation), total=batch.total, failed="")
         for batch in client.follow(batch.id, timeout):  # noqa: B020 - the same one, later
             failed = f"[red]{batch.failed} failed" if batch.failed else ""
@@ -142,26 +140,38 @@ def follow_batch(
     return batch
 
 
-def _bar() -> Progress:
-    return Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[failed]}"),
-        console=console(stderr=True),
+def _request(client: Client, batch: str, cancel: bool, retry: bool) -> BatchStatus:
+    if cancel:
+        return client.cancel(batch, user())
+    return client.retry(batch, user()) if retry else client.batch(batch)
+
+
+def _sentence(batch: BatchStatus) -> str:
+    rest = f", {batch.remaining} remain" if batch.remaining else ""
+    failed = f", {batch.failed} failed" if batch.failed else ""
+    return (
+        f"{batch.operation} {batch.state}: {batch.done} of {counted(batch.total)}"
+        f"{failed}{rest} (batch {batch.id})"
     )
 
 
 def _table(batches: list[BatchStatus]) -> Table:
-    table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0))
-    for name in ("batch", "operation", "state", "projects", "done", "failed", "user", "age"):
-        right = name in ("projects", "done", "failed", "age")
-        table.add_column(name, justify="right" if right else "left", no_wrap=True)
+    numbers = ("projects", "done", "failed", "age")
+    rows = table("batch", "operation", "state", *numbers[:3], "user", "age", right=numbers)
     now = time.time()
     for batch in batches:
-        numbers = (batch.total, batch.done, batch.failed)
+        counts = (batch.total, batch.done, batch.failed)
         asked = (batch.user, age(batch.created, now))
-        cells = (batch.id, batch.operation, batch.state, *numbers, *asked)
-        table.add_row(*map(cell, cells), style=_STYLES.get(batch.state))
-    return table
+        cells = (batch.id, batch.operation, batch.state, *counts, *asked)
+        rows.add_row(*map(cell, cells), style=_STYLES.get(batch.state))
+    return rows
+
+
+def _as_json(logged: Logged) -> str:
+    return json.dumps({"sequence": logged.sequence, **asdict(logged.event)})
+
+
+def _line(logged: Logged) -> str:
+    event = logged.event
+    who = f" ({event.who})" if event.who and event.who not in event.text else ""
+    return f"{logged.sequence:>6}  {moment(event.at)}  {event.kind:<7}  {event.text}{who}"

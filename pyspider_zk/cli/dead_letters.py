@@ -1,17 +1,16 @@
 """The command ``dead-letters``: messages that could not be processed, to list, replay or drop."""
 
 import json
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from typing import Any
 
 import click
-from rich.console import Console
 from rich.table import Table
 
-from pyspider_zk.cli.target import find_target, with_global_options
-from pyspider_zk.cli.times import moment
+from pyspider_zk.cli.output import console, json_option, moment
+from pyspider_zk.cli.projects import with_options
+from pyspider_zk.cli.target import ITS_QUEUE, find_target, message_queue_of, with_global_options
 from pyspider_zk.errors import ClusterError, ConfigError
 from pyspider_zk.queues.api import DeadLetter, SlotQueues
 from pyspider_zk.queues.connect import connect
@@ -21,10 +20,11 @@ from pyspider_zk.terminal import cell, say
 _ANY_SLOTS = 1  # dead letters do not depend on the number of slots
 _PREVIEW = 300  # characters of a message in the table
 
-_WHERE = {
-    "message_queue": "the cluster's message queue",
-    "data_path": "the data folder of `up`",
-}
+_of_queues = with_global_options(message_queue=ITS_QUEUE)
+_chosen = with_options(
+    click.argument("tags", nargs=-1),
+    click.option("--all", "every", is_flag=True, help="all dead letters"),
+)
 
 
 @click.group("dead-letters")
@@ -35,9 +35,9 @@ def dead_letters() -> None:
     """
 
 
-@with_global_options(**_WHERE)
+@_of_queues
 @dead_letters.command("list")
-@click.option("--json", "as_json", is_flag=True, help="print one JSON document")
+@json_option
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(1))
 @click.pass_obj
 def show(options: dict[str, Any], as_json: bool, limit: int) -> None:
@@ -47,16 +47,10 @@ def show(options: dict[str, Any], as_json: bool, limit: int) -> None:
     if as_json:
         click.echo(json.dumps({"total": total, "letters": [letter_dict(each) for each in letters]}))
     else:
-        Console(width=None if sys.stdout.isatty() else 160).print(_table(letters, total))
+        console().print(_table(letters, total))
 
 
-def _chosen(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the arguments that select letters: tags, or --all."""
-    every = click.option("--all", "every", is_flag=True, help="all dead letters")
-    return click.argument("tags", nargs=-1)(every(command))
-
-
-@with_global_options(**_WHERE)
+@_of_queues
 @dead_letters.command()
 @_chosen
 @click.pass_obj
@@ -65,7 +59,7 @@ def replay(options: dict[str, Any], tags: tuple[str, ...], every: bool) -> None:
     _apply(options, tags, every, lambda queues, chosen: queues.replay(chosen), "put back")
 
 
-@with_global_options(**_WHERE)
+@_of_queues
 @dead_letters.command()
 @_chosen
 @click.pass_obj
@@ -104,10 +98,9 @@ def _slot_queues(options: dict[str, Any]) -> Iterator[SlotQueues]:
     Raises:
         ConfigError: no message queue is configured, or a cluster cannot use it.
     """
-    url = options["message_queue"] or options["amqp_url"]
-    if not url:
-        found = find_target(options)
-        url = found and found.message_queue
+    url = message_queue_of(options)
+    if not url and (found := find_target(options)):
+        url = found.message_queue
     if not url:
         raise ConfigError(
             [

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from rich.console import Group, RenderableType
@@ -11,10 +11,12 @@ from rich.table import Table
 from rich.text import Text
 
 import pyspider_zk
-from pyspider_zk.cli.batches import console
-from pyspider_zk.cli.checks import Findings
-from pyspider_zk.cli.group import CONFIG_FILE, DOCTOR, FINDINGS
+from pyspider_zk.cli.checks import CONFIG_FILE, FINDINGS, Findings
+from pyspider_zk.cli.group import DOCTOR
+from pyspider_zk.cli.output import console, json_option
 from pyspider_zk.cli.target import (
+    ITS_QUEUE,
+    ITS_ZOOKEEPER,
     ClusterTarget,
     databases_of,
     message_queue_of,
@@ -22,26 +24,24 @@ from pyspider_zk.cli.target import (
     with_global_options,
 )
 from pyspider_zk.config import Settings
+from pyspider_zk.doctor.checks import Installation, checks, checks_without_settings, spellings
 from pyspider_zk.doctor.examination import Diagnosis, examine, without
 from pyspider_zk.doctor.findings import DoctorCheck, Finding, Grade
 from pyspider_zk.errors import ConfigError
-
-if TYPE_CHECKING:
-    from pyspider_zk.doctor.checks import Installation
 
 _STYLES = {Grade.OK: "dim", Grade.WARNING: "yellow", Grade.FAILED: "bold red"}
 
 
 @with_global_options(
-    zookeeper_option="the cluster's ZooKeeper",
-    message_queue="the cluster's message queue",
+    zookeeper_option=ITS_ZOOKEEPER,
+    message_queue=ITS_QUEUE,
     taskdb="database URL",
     projectdb="database URL",
     resultdb="database URL",
     data_path="the data folder, as of `up`",
 )
 @click.command(DOCTOR)
-@click.option("--json", "as_json", is_flag=True, help="print one JSON document")
+@json_option
 @click.option("--strict", is_flag=True, help="exit with 1 for warnings, too")
 @click.option(
     "--lock",
@@ -55,8 +55,6 @@ def doctor(ctx: click.Context, as_json: bool, strict: bool, lock: Path | None) -
     Says for each whether it is well, and what to do if it is not. Changes nothing. Exits with 1
     if something failed.
     """
-    from pyspider_zk.doctor.checks import spellings
-
     it, examined = _examined(ctx, lock or _lock_of_checkout())
     diagnosis = examine(examined, without(spellings(it)))
     if as_json:
@@ -106,19 +104,17 @@ def _headline(diagnosis: Diagnosis) -> str:
     return "{} failed, {} warnings, {} ok".format(*counts)
 
 
-def _examined(ctx: click.Context, lock: Path | None) -> tuple["Installation", list[DoctorCheck]]:
+def _examined(ctx: click.Context, lock: Path | None) -> tuple[Installation, list[DoctorCheck]]:
     """Return what is examined and how; faulty settings leave what needs none."""
-    from pyspider_zk.doctor.checks import checks, checks_without_settings
-
     written: Findings = ctx.meta.get(FINDINGS, Findings())
+    faults, chosen = written.faults, checks
     try:
-        where, faults = target(ctx.obj), written.faults
+        where = target(ctx.obj)
     except ConfigError as error:
         where = ClusterTarget(Settings(), message_queue_of(ctx.obj))
-        it = _installation(ctx, where, lock)
-        return it, [_faulty([*written.faults, *error.faults]), *checks_without_settings(it)]
+        faults, chosen = [*faults, *error.faults], checks_without_settings
     it = _installation(ctx, where, lock)
-    return it, [*([_faulty(faults)] if faults else []), *checks(it)]
+    return it, [*([_faulty(faults)] if faults else []), *chosen(it)]
 
 
 def _faulty(faults: Iterable[str]) -> DoctorCheck:
@@ -130,9 +126,7 @@ def _faulty(faults: Iterable[str]) -> DoctorCheck:
     return DoctorCheck("settings", run)
 
 
-def _installation(ctx: click.Context, where: ClusterTarget, lock: Path | None) -> "Installation":
-    from pyspider_zk.doctor.checks import Installation
-
+def _installation(ctx: click.Context, where: ClusterTarget, lock: Path | None) -> Installation:
     name = ctx.meta.get(CONFIG_FILE)
     return Installation(
         settings=where.settings,

@@ -1,12 +1,10 @@
 """The command group ``pyspider-zk``: global options, config.json, help."""
 
 import copy
-import json
 import logging
 import logging.config
 import os
-import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -15,26 +13,31 @@ import click
 from pyspider import run
 
 from pyspider_zk import __version__
-from pyspider_zk.cli.checks import Findings, inspect_config, section_of
-from pyspider_zk.cli.failure import Failure
-from pyspider_zk.cli.json_lines import write_json
-from pyspider_zk.cli.links import database_link_faults, link_faults, take_out_services
-from pyspider_zk.cli.log_lines import keep_lines_apart
-from pyspider_zk.cli.stock import ALONE, CLUSTER_CLASSES, ClusterContext, set_apart, with_type
+from pyspider_zk.cli.checks import (
+    FINDINGS,
+    Findings,
+    database_link_faults,
+    link_faults,
+    read_config,
+    section_of,
+    take_out_services,
+)
+from pyspider_zk.cli.components import CLUSTER_CLASSES
+from pyspider_zk.cli.logs import keep_lines_apart, write_json
+from pyspider_zk.cli.output import Failure
+from pyspider_zk.cli.stock import ALONE, ClusterContext, set_apart, with_type
 from pyspider_zk.components.wiring import ZOOKEEPER_OPTION, current_settings
 from pyspider_zk.config import JSON, SECTION, settings_from
+from pyspider_zk.databases.connecting import DATABASES
 from pyspider_zk.databases.urls import faults as database_faults
 from pyspider_zk.errors import ClusterError, ConfigError, brief
 from pyspider_zk.queues.connect import connect
 from pyspider_zk.terminal import say
 
-FINDINGS = f"{__name__}.findings"
-CONFIG_FILE = f"{__name__}.config_file"
 URLS = f"{__name__}.urls"
 _ARGUMENTS = f"{__name__}.arguments"
 
 DOCTOR = "doctor"
-_DATABASES = ("taskdb", "projectdb", "resultdb")
 
 NO_MESSAGE_QUEUE = (
     "message queue: none is given, and pyspider's built-in one cannot be shared by a cluster;"
@@ -60,7 +63,7 @@ class ClusterGroup(click.Group):
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
         """Begin a command, in an environment without the addresses of services."""
-        for warning in take_out_services(os.environ):
+        for warning in take_out_services():
             say(f"Warning: {warning}", err=True)
         return super().make_context(*args, **kwargs)
 
@@ -121,8 +124,8 @@ def _version() -> list[click.Parameter]:
 def _option(param: click.Parameter) -> click.Parameter:
     ours = copy.copy(with_type(param))
     if param.name == "config":
-        ours.callback = _read_config
-    elif param.name in _DATABASES and param.callback is not None:
+        ours.callback = read_config
+    elif param.name in DATABASES and param.callback is not None:
         ours.callback = _remember(param.callback)
     return ours
 
@@ -135,39 +138,6 @@ def _remember(callback: Callable[..., Any]) -> Callable[..., Any]:
         return callback(ctx, param, value)
 
     return remember
-
-
-def _read_config(ctx: click.Context, param: click.Parameter, value: Any) -> dict[str, Any]:
-    """Read config.json as pyspider does, and check it."""
-    if value is None:
-        return {}
-    config = _parsed(ctx, param, value)
-    if not isinstance(config, dict):
-        raise Failure(ConfigError([f"{value.name}: must hold an object"]))
-    findings = inspect_config(config, value.name, ctx)
-    ctx.meta[FINDINGS], ctx.meta[CONFIG_FILE] = findings, value.name
-    # Sections go by the commands' names; a faulty value is reported with all the others.
-    good = {key: value for key, value in config.items() if key not in findings.bad}
-    ctx.default_map = {key.replace("_", "-"): value for key, value in good.items()} | good
-    return config
-
-
-def _parsed(ctx: click.Context, param: click.Parameter, file: Any) -> Any:
-    try:
-        with file:  # click closes it only if all options turn out well
-            return run.read_config(ctx, param, file)
-    except json.JSONDecodeError as error:
-        place = f"{file.name}, line {error.lineno}, column {error.colno}"
-        raise Failure(ConfigError([f"{place}: {error.msg}"])) from error
-    except UnicodeDecodeError as error:
-        raise Failure(ConfigError([f"{file.name}: is no text in UTF-8"])) from error
-    except RecursionError as error:
-        deep = "is nested too deeply; options stand in it, and in the sections of the commands"
-        raise Failure(ConfigError([f"{file.name}: {deep}"])) from error
-    except ValueError as error:  # of int()
-        most = sys.get_int_max_str_digits()
-        long = f"holds a whole number of more than {most} digits; none may be that large"
-        raise Failure(ConfigError([f"{file.name}: {long}"])) from error
 
 
 def _group(ctx: click.Context) -> ClusterGroup:
@@ -238,43 +208,40 @@ def _report(ctx: click.Context, params: Mapping[str, Any]) -> None:
         raise ConfigError(faults)
 
 
-def _link_faults(params: Mapping[str, Any]) -> list[str]:
-    queue = params["message_queue"] or params["amqp_url"]
-    containers = [] if queue else ["RABBITMQ"]
-    containers += [] if params["phantomjs_proxy"] else ["PHANTOMJS"]
-    faults = link_faults(containers, os.environ)
-    is_complete = all(params[kind] for kind in _DATABASES)
-    return faults if is_complete else [*faults, *database_link_faults(os.environ)]
+def _link_faults(params: Mapping[str, Any]) -> Iterator[str]:
+    if not (params["message_queue"] or params["amqp_url"]):
+        yield from link_faults("RABBITMQ")
+    if not params["phantomjs_proxy"]:
+        yield from link_faults("PHANTOMJS")
+    if not all(params[kind] for kind in DATABASES):
+        yield from database_link_faults()
 
 
-def _settings_faults(params: Mapping[str, Any]) -> tuple[str, ...]:
+def _faults_of(attempt: Callable[[], object]) -> tuple[str, ...]:
     try:
-        settings_from(params["config"].get(SECTION), os.environ, params[ZOOKEEPER_OPTION])
+        attempt()
     except ConfigError as error:
         return error.faults
     return ()
+
+
+def _settings_faults(params: Mapping[str, Any]) -> tuple[str, ...]:
+    section, zookeeper = params["config"].get(SECTION), params[ZOOKEEPER_OPTION]
+    return _faults_of(lambda: settings_from(section, os.environ, zookeeper))
 
 
 def _queue_faults(params: Mapping[str, Any]) -> tuple[str, ...]:
     url = params["message_queue"] or params["amqp_url"]
     if not url and (params["beanstalk"] or os.environ.get("RABBITMQ_NAME")):
         url = "beanstalk://" if params["beanstalk"] else "amqp://"  # as pyspider does
-    if not url:
-        return (NO_MESSAGE_QUEUE,)
-    try:
-        connect(url, 0, 1).close()
-    except ConfigError as error:
-        return error.faults
-    return ()
+    return _faults_of(lambda: connect(url, 0, 1).close()) if url else (NO_MESSAGE_QUEUE,)
 
 
 def _needs_queue(ctx: click.Context, config: Mapping[str, Any]) -> bool:
     """Return whether the command runs a class of the cluster."""
-    command = ctx.invoked_subcommand or "all"
-    names = [command] if command in CLUSTER_CLASSES else list(CLUSTER_CLASSES)
-    if command not in CLUSTER_CLASSES and command != "all":
-        return False
-    return any(_runs_ours(name, config, ctx.meta.get(_ARGUMENTS, [])) for name in names)
+    command, arguments = ctx.invoked_subcommand or "all", ctx.meta.get(_ARGUMENTS, [])
+    names = CLUSTER_CLASSES if command == "all" else CLUSTER_CLASSES.keys() & {command}
+    return any(_runs_ours(name, config, arguments) for name in names)
 
 
 def _runs_ours(command: str, config: Mapping[str, Any], arguments: list[str]) -> bool:

@@ -4,15 +4,29 @@ import os
 
 import click
 
-from pyspider_zk.cli.commands import OWN
-from pyspider_zk.cli.failure import Failure
+from pyspider_zk.cli.batches import batches, events, one_batch
+from pyspider_zk.cli.components import renderer
+from pyspider_zk.cli.dead_letters import dead_letters
+from pyspider_zk.cli.doctor import doctor
 from pyspider_zk.cli.group import ClusterGroup, options, prepare
-from pyspider_zk.cli.renderer import renderer
+from pyspider_zk.cli.operations import OPERATIONS
+from pyspider_zk.cli.orders import ORDERS
+from pyspider_zk.cli.output import Failure
+from pyspider_zk.cli.projects import projects, route
 from pyspider_zk.cli.send_message import addressed
+from pyspider_zk.cli.status import status
 from pyspider_zk.cli.stock import adopted
+from pyspider_zk.cli.up import demo, scale, up
+from pyspider_zk.cli.users import user
+from pyspider_zk.cli.znodes import backup, protect, restore, slots
 from pyspider_zk.components.wiring import ALONE_IN_PROCESS
 from pyspider_zk.errors import ConfigError
 from pyspider_zk.secret_files import URL_VARIABLES, take_from_files
+
+OWN = [
+    *(status, doctor, up, scale, demo, dead_letters, protect, user, backup, restore, slots),
+    *(*ORDERS, *OPERATIONS, batches, one_batch, projects, route, events),
+]
 
 
 def commands() -> list[click.Command]:

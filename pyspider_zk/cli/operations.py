@@ -7,24 +7,18 @@ from typing import Any
 
 import click
 
-from pyspider_zk.cli.batches import (
-    WHERE,
-    client_of,
-    counted,
-    exit_by,
-    follow_batch,
-    show_batch,
-    user,
-)
-from pyspider_zk.cli.selecting import selection_of, selects_projects
-from pyspider_zk.cli.target import with_global_options
+from pyspider_zk.cli.batches import counted, exit_by, follow_batch, show_batch
+from pyspider_zk.cli.output import json_option
+from pyspider_zk.cli.projects import SELECTION, selection_of, with_options
+from pyspider_zk.cli.target import client_of, of_cluster, user
 from pyspider_zk.client import Client, Plan, SelectionOptions
 from pyspider_zk.errors import ClusterError
 from pyspider_zk.jobs.operations import TASK_STATES
 from pyspider_zk.projects.rows import STATUSES
 from pyspider_zk.terminal import say
 
-_OPTIONS = [
+_operation = with_options(
+    *SELECTION,
     click.option("--dry-run", is_flag=True, help="only show what would be done"),
     click.option(
         "--wait/--no-wait", default=True, show_default=True, help="wait until it has ended"
@@ -34,56 +28,24 @@ _OPTIONS = [
         "--id", help="an id of your own: repeating the command with it has no further effect"
     ),
     click.option("--priority", type=click.IntRange(0, 999), help="the highest runs first"),
-    click.option("--json", "as_json", is_flag=True, help="print one JSON document"),
-]
-
-Command = Callable[..., None]
+    json_option,
+)
 
 
-def _operation(command: Command) -> Command:
-    """Add the options that all operations have."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return selects_projects(command)
+def _plain(name: str, text: str) -> click.Command:
+    """Return the command of an operation without arguments."""
+
+    @of_cluster
+    @click.command(name, help=text)
+    @_operation
+    @click.pass_obj
+    def command(options: dict[str, Any], /, **how: Any) -> None:
+        _request(options, name, {}, how)
+
+    return command
 
 
-@with_global_options(**WHERE)
-@click.command()
-@_operation
-@click.pass_obj
-def start(options: dict[str, Any], /, **how: Any) -> None:
-    """Set projects to RUNNING and call on_start once."""
-    _request(options, "start", {}, how)
-
-
-@with_global_options(**WHERE)
-@click.command()
-@_operation
-@click.pass_obj
-def stop(options: dict[str, Any], /, **how: Any) -> None:
-    """Set projects to STOP."""
-    _request(options, "stop", {}, how)
-
-
-@with_global_options(**WHERE)
-@click.command()
-@_operation
-@click.pass_obj
-def restart(options: dict[str, Any], /, **how: Any) -> None:
-    """Drop projects' tasks and start them again."""
-    _request(options, "restart", {}, how)
-
-
-@with_global_options(**WHERE)
-@click.command()
-@_operation
-@click.pass_obj
-def run(options: dict[str, Any], /, **how: Any) -> None:
-    """Call on_start of running projects."""
-    _request(options, "run", {}, how)
-
-
-@with_global_options(**WHERE)
+@of_cluster
 @click.command()
 @click.option("--yes", is_flag=True, help="do not ask for confirmation")
 @click.option("--in-24h", "later", is_flag=True, help="stop now, delete tomorrow, as pyspider does")
@@ -95,7 +57,7 @@ def delete(options: dict[str, Any], /, yes: bool, later: bool, **how: Any) -> No
     _request(options, "delete", {"wait": later}, how, confirm)
 
 
-@with_global_options(**WHERE)
+@of_cluster
 @click.command()
 @click.argument("rate", type=click.FloatRange(0))
 @click.argument("burst", type=click.FloatRange(0))
@@ -106,7 +68,7 @@ def rate(options: dict[str, Any], /, rate: float, burst: float, **how: Any) -> N
     _request(options, "rate", {"rate": rate, "burst": burst}, how)
 
 
-@with_global_options(**WHERE)
+@of_cluster
 @click.command()
 @click.argument("to_group", metavar="GROUP")
 @_operation
@@ -116,7 +78,7 @@ def group(options: dict[str, Any], /, to_group: str, **how: Any) -> None:
     _request(options, "group", {"group": to_group}, how)
 
 
-@with_global_options(**WHERE)
+@of_cluster
 @click.command("set-status")
 @click.argument("to_status", metavar="STATUS", type=click.Choice(STATUSES, case_sensitive=False))
 @_operation
@@ -126,7 +88,7 @@ def set_status(options: dict[str, Any], /, to_status: str, **how: Any) -> None:
     _request(options, "status", {"status": to_status}, how)
 
 
-@with_global_options(**WHERE)
+@of_cluster
 @click.command()
 @click.option("--task", "tasks", metavar="ID", multiple=True, help="this task; may be repeated")
 @click.option(
@@ -145,15 +107,12 @@ def refetch(options: dict[str, Any], /, **how: Any) -> None:
     _request(options, "refetch", given, how)
 
 
-Confirm = Callable[[Plan], None]
-
-
 def _request(
     options: dict[str, Any],
     operation: str,
     arguments: Mapping[str, Any],
     how: dict[str, Any],
-    confirm: Confirm | None = None,
+    confirm: Callable[[Plan], None] | None = None,
 ) -> None:
     """Carry out a command: a dry run, or a batch."""
     chosen = selection_of(how)
@@ -224,4 +183,10 @@ def _named(plan: Plan) -> str:
     return f"{counted(plan.count)}: {', '.join(plan.names)}{more}"
 
 
-OPERATIONS = [start, stop, restart, delete, run, rate, group, set_status, refetch]
+OPERATIONS = [
+    _plain("start", "Set projects to RUNNING and call on_start once."),
+    _plain("stop", "Set projects to STOP."),
+    _plain("restart", "Drop projects' tasks and start them again."),
+    _plain("run", "Call on_start of running projects."),
+    *(delete, rate, group, set_status, refetch),
+]

@@ -1,26 +1,68 @@
-"""Commands ``projects`` and ``route``: which projects exist, and who schedules them."""
+"""Selection of projects, and the commands that show them: projects, route."""
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict
-from typing import Any
+from typing import Any, cast
 
 import click
 from rich.table import Table
 
-from pyspider_zk.cli.batches import WHERE, client_of, console
-from pyspider_zk.cli.selecting import filter_of, filters
-from pyspider_zk.cli.target import with_global_options
-from pyspider_zk.client import Project
+from pyspider_zk.cli.output import console, json_option, table
+from pyspider_zk.cli.target import client_of, of_cluster
+from pyspider_zk.client import Project, SelectionOptions
 from pyspider_zk.jobs.project_list import SORTS
+from pyspider_zk.projects.rows import STATUSES
 from pyspider_zk.terminal import cell, say
 
 _COLUMNS = ("name", "group", "status", "rate", "burst", "slot", "owner")
 _NUMBERS = ("rate", "burst", "slot", "owner")
+_FILTERS = (
+    click.option("--pattern", metavar="GLOB", help="shell pattern for names, such as 'news_*'"),
+    click.option("--group", metavar="WORD", help="projects of this group"),
+    click.option("--status", type=click.Choice(STATUSES, case_sensitive=False)),
+    click.option("--owner", type=click.IntRange(0), help="projects that this member schedules"),
+)
+SELECTION = (
+    click.argument("names", nargs=-1, metavar="[NAMES]..."),
+    *_FILTERS,
+    click.option("--all", "every", is_flag=True, help="all projects"),
+)
+"""What selects projects; of all filters that are given each must hold. See `selection_of`."""
+
+Command = Callable[..., None]
 
 
-@with_global_options(**WHERE)
+def with_options(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """Decorate a command with options, in this order."""
+
+    def extend(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return extend
+
+
+def selection_of(options: dict[str, Any]) -> SelectionOptions:
+    """Remove the parameters that select projects, and return the selection.
+
+    Raises:
+        UsageError: nothing is selected, or --all together with something else.
+    """
+    every = options.pop("every", False)
+    given = {name: options.pop(name) for name in ("names", "pattern", "group", "status", "owner")}
+    chosen = {name: value for name, value in given.items() if value not in ((), None)}
+    if every == bool(chosen):
+        raise click.UsageError(
+            "name projects, or select them with --pattern, --group, --status, --owner or --all"
+        )
+    return cast(SelectionOptions, {**chosen, "all": every})
+
+
+@of_cluster
 @click.command()
-@filters
+@with_options(*_FILTERS)
 @click.option(
     "--sort",
     default="name",
@@ -31,7 +73,7 @@ _NUMBERS = ("rate", "burst", "slot", "owner")
 )
 @click.option("--limit", type=click.IntRange(1), help="how many at most")
 @click.option("--offset", default=0, type=click.IntRange(0), help="how many to skip")
-@click.option("--json", "as_json", is_flag=True, help="print one JSON document")
+@json_option
 @click.pass_obj
 def projects(
     options: dict[str, Any],
@@ -44,7 +86,7 @@ def projects(
 ) -> None:
     """Show projects and who schedules them."""
     with client_of(options) as client:
-        found = client.projects(sort, offset, limit, **filter_of(chosen))
+        found = client.projects(sort, offset, limit, **_filter_of(chosen))
     if as_json:
         items = [asdict(project) for project in found.items]
         click.echo(json.dumps({"total": found.total, "projects": items}))
@@ -52,10 +94,10 @@ def projects(
         console().print(_table(found.items, found.total) if found.items else "no projects")
 
 
-@with_global_options(**WHERE)
+@of_cluster
 @click.command()
 @click.argument("project")
-@click.option("--json", "as_json", is_flag=True, help="print one JSON document")
+@json_option
 @click.pass_obj
 def route(options: dict[str, Any], project: str, as_json: bool) -> None:
     """Show who schedules a project."""
@@ -69,14 +111,19 @@ def route(options: dict[str, Any], project: str, as_json: bool) -> None:
     say(f"{project}: slot {found.slot}, {found.phase} by {owner}{after}")
 
 
+def _filter_of(options: dict[str, Any]) -> SelectionOptions:
+    """Return the selection by options alone; without any, all projects."""
+    return cast(
+        SelectionOptions, {name: value for name, value in options.items() if value is not None}
+    )
+
+
 def _table(found: list[Project], total: int) -> Table:
     title = f"{len(found):,} of {total:,} projects" if len(found) < total else None
-    table = Table(title=title, box=None, header_style="dim", padding=(0, 2, 0, 0))
-    for name in _COLUMNS:
-        table.add_column(name, justify="right" if name in _NUMBERS else "left", no_wrap=True)
+    rows = table(*_COLUMNS, right=_NUMBERS, title=title)
     for project in found:
-        table.add_row(*(cell(_shown(getattr(project, name))) for name in _COLUMNS))
-    return table
+        rows.add_row(*(cell(_shown(getattr(project, name))) for name in _COLUMNS))
+    return rows
 
 
 def _shown(value: object) -> str:

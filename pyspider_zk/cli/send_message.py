@@ -8,7 +8,7 @@ from xmlrpc.client import Fault, ProtocolError
 
 import click
 
-from pyspider_zk.cli.links import check_scheduler_link
+from pyspider_zk.cli.checks import check_scheduler_link
 from pyspider_zk.cli.target import ClusterTarget, find_target
 from pyspider_zk.cluster.directory import Directory
 from pyspider_zk.errors import ClusterError, Unavailable

@@ -1,39 +1,169 @@
-"""Tables that show a cluster on a terminal."""
+"""The command ``status``: a cluster and its queues at one moment, as tables or JSON."""
 
+import json
+import logging
+import signal
+import sys
+import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from typing import Any, Self
 
+import click
+from pyspider.message_queue import connect_message_queue
 from rich.columns import Columns
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from pyspider_zk.cli.overview import DEAD_LETTERS
-from pyspider_zk.cli.times import age
+from pyspider_zk.cli.output import age, console, json_option, table
+from pyspider_zk.cli.target import (
+    ITS_QUEUE,
+    ITS_ZOOKEEPER,
+    ClusterTarget,
+    target,
+    with_global_options,
+)
 from pyspider_zk.cluster.alerts import Observation, Severity, alerts
+from pyspider_zk.cluster.directory import Directory
 from pyspider_zk.cluster.records import Cluster, Component, Member
+from pyspider_zk.components.signals import on_signals
+from pyspider_zk.components.wiring import STOCK_QUEUES
+from pyspider_zk.errors import ClusterError
 from pyspider_zk.groups.ids import MemberId
+from pyspider_zk.queues.back_off import BackOff
+from pyspider_zk.queues.connect import connect
+from pyspider_zk.queues.resilient import ResilientQueue
 from pyspider_zk.terminal import cell
 
+logger = logging.getLogger(__name__)
+
+PATIENCE = 5.0  # seconds for ZooKeeper's first response
+REFRESH = 1.0  # seconds between two updates of --watch
 WIDE = 110  # columns of a terminal that shows everything
-
 _SHORT = 8  # digits that distinguish two incarnations
+_DEAD_LETTERS = "dead_letters"
 
 
-def render(cluster: Cluster, queues: Mapping[str, int], now: float | None = None) -> RenderableType:
-    """Return the cluster as tables; a narrow terminal gets fewer columns.
+@with_global_options(zookeeper_option=ITS_ZOOKEEPER, message_queue=ITS_QUEUE)
+@click.command()
+@json_option
+@click.option("--watch", is_flag=True, help="update every second, until Ctrl-C")
+@click.pass_obj
+def status(options: dict[str, Any], as_json: bool, watch: bool) -> None:
+    """Show members, components and queues.
 
-    Args:
-        cluster: the state in ZooKeeper.
-        queues: messages per queue; empty if unknown.
-        now: seconds since the epoch; None: the clock's.
+    Without --zookeeper it shows the cluster that `pyspider-zk up` runs in this folder.
     """
-    return _ClusterTables(cluster, queues, time.time() if now is None else now)
+    if watch:
+        _watch(target(options), as_json)
+        return
+    with Observer(target(options)) as observer:
+        _show(observer.read(), as_json)
 
 
 @dataclass(frozen=True)
-class _ClusterTables:
+class Overview:
+    """The cluster and its queues at one moment.
+
+    Attributes:
+        queues: messages per queue, a kind of slot queue counting as one; empty if unknown.
+        fault: why the queues are unknown.
+    """
+
+    cluster: Cluster
+    queues: Mapping[str, int]
+    fault: ClusterError | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the form that ``status --json`` prints."""
+        return {**self.cluster.as_dict(), "queues": dict(self.queues) or None}
+
+
+class Observer:
+    """Reads a cluster repeatedly, over connections that stay open. One thread.
+
+    Making it raises `ConfigError` if a cluster cannot use this message queue, entering it
+    `Unavailable` if no ZooKeeper answers.
+    """
+
+    def __init__(self, target: ClusterTarget) -> None:
+        self._directory = Directory(target.settings)
+        url = target.message_queue
+        self._lengths = QueueCounts(url, target.settings.slots) if url else None
+
+    def __enter__(self) -> Self:
+        self._directory.start(PATIENCE)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._directory.stop()
+        if self._lengths is not None:
+            self._lengths.close()
+
+    def read(self) -> Overview:
+        """Return the cluster, also while the message queue is unavailable.
+
+        Raises:
+            Unavailable: ZooKeeper does not answer.
+            Mismatch: there is no cluster.
+        """
+        cluster = self._directory.read()
+        if self._lengths is None:
+            return Overview(cluster, {})
+        try:
+            return Overview(cluster, self._lengths.read())
+        except ClusterError as fault:
+            return Overview(cluster, {}, fault)
+
+
+class QueueCounts:
+    """Counts the messages behind a message queue, which must be one that a cluster can use."""
+
+    def __init__(self, url: str, slots: int) -> None:
+        self._ours = connect(url, 0, slots)
+        # pyspider's queues may connect when they are made, so not before ours got an answer.
+        self._url = url
+        self._stock: dict[str, ResilientQueue] = {}
+
+    def read(self) -> dict[str, int]:
+        """Return the messages per queue; raises ``Unavailable`` if the message queue is."""
+        inbox = self._ours.inbox.lengths()
+        slots = self._ours.slot_queues.lengths()
+        lengths = {kind.value: inbox[kind] + slots[kind] for kind in slots}
+        return {**lengths, **self.stock(), _DEAD_LETTERS: self._ours.slot_queues.dead()}
+
+    def stock(self) -> dict[str, int]:
+        """Return the messages in the queues that stay pyspider's own, as ``read`` does."""
+        if not self._stock:
+            back_off = BackOff(logger, "its lengths are unknown")
+            self._stock = {
+                name: ResilientQueue(connect_message_queue(name, self._url), back_off)
+                for name in STOCK_QUEUES
+            }
+        return {name: queue.qsize() for name, queue in self._stock.items()}
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._ours.close()
+
+
+def picture(overview: Overview) -> RenderableType:
+    """Return an overview as tables, with the ages of this moment."""
+    return ClusterTables(overview.cluster, overview.queues, time.time())
+
+
+@dataclass(frozen=True)
+class ClusterTables:
+    """The cluster as tables for rich; a narrow terminal gets fewer columns.
+
+    Attributes:
+        now: seconds since the epoch.
+    """
+
     cluster: Cluster
     queues: Mapping[str, int]
     now: float
@@ -83,7 +213,7 @@ def _members(cluster: Cluster, now: float, wide: bool) -> Table:
     numbers = ("member", "slots", "projects", "pending", "pid", "up")
     more = ("host", "incarnation", "version") if wide else ()
     names = ("member", "state", "slots", "projects", "pending", "address", "pid", "up", *more)
-    table = _table(*names, right=numbers)
+    rows = table(*names, right=numbers)
     counts = cluster.slot_counts()
     for member, record in sorted(cluster.members.items()):
         load = cluster.load(member)
@@ -91,8 +221,8 @@ def _members(cluster: Cluster, now: float, wide: bool) -> Table:
         row = (member.number, state, counts[member], load.projects, load.pending)
         origin = (record.host, member.incarnation[:_SHORT], record.version) if wide else ()
         cells = (*row, record.address, record.pid, up, *origin)
-        table.add_row(*map(cell, cells), style="yellow" if record.draining else None)
-    return table
+        rows.add_row(*map(cell, cells), style="yellow" if record.draining else None)
+    return rows
 
 
 def _state(cluster: Cluster, member: MemberId, record: Member) -> str:
@@ -104,29 +234,22 @@ def _state(cluster: Cluster, member: MemberId, record: Member) -> str:
 
 def _components(cluster: Cluster, now: float, wide: bool) -> Table:
     more = ("host", "version") if wide else ()
-    table = _table("component", "address", "pid", "up", *more, right=("pid", "up"))
+    rows = table("component", "address", "pid", "up", *more, right=("pid", "up"))
     for kind, found in sorted(cluster.components.items()):
         for record in _by_age(found.values()):
             origin = (record.host, record.version) if wide else ()
             up = age(record.started, now)
             cells = (kind.value, record.address, record.pid, up, *origin)
-            table.add_row(*map(cell, cells))
-    return table
+            rows.add_row(*map(cell, cells))
+    return rows
 
 
 def _queues(queues: Mapping[str, int]) -> Table:
-    table = _table("queue", "messages", right=("messages",))
+    rows = table("queue", "messages", right=("messages",))
     for name, length in queues.items():
-        style = "red" if name == DEAD_LETTERS and length else None
-        table.add_row(cell(name), f"{length:,}", style=style)
-    return table
-
-
-def _table(*names: str, right: Iterable[str]) -> Table:
-    table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0))
-    for name in names:
-        table.add_column(name, justify="right" if name in right else "left", no_wrap=True)
-    return table
+        style = "red" if name == _DEAD_LETTERS and length else None
+        rows.add_row(cell(name), f"{length:,}", style=style)
+    return rows
 
 
 def _by_age(components: Iterable[Component]) -> list[Component]:
@@ -135,3 +258,42 @@ def _by_age(components: Iterable[Component]) -> list[Component]:
 
 def _counted(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def _show(overview: Overview, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(overview.as_dict()))
+    else:
+        console().print(picture(overview))
+    if overview.fault is not None:
+        raise overview.fault
+
+
+def _watch(where: ClusterTarget, as_json: bool) -> None:
+    """Show the cluster every second until Ctrl-C: in place on a terminal, else one by one."""
+    in_place = sys.stdout.isatty() and not as_json
+    screen = Live(auto_refresh=False) if in_place else nullcontext()
+    with _until_interrupted() as ends, Observer(where) as observer, screen as live:
+        while True:
+            overview = observer.read()
+            if live is None:
+                _show(overview, as_json)
+            else:
+                live.update(picture(overview), refresh=True)
+            if ends.wait(REFRESH):
+                return
+
+
+@contextmanager
+def _until_interrupted() -> Iterator[threading.Event]:
+    """Give the event that Ctrl-C sets; what fails after it is of no interest.
+
+    kazoo mistakes an interruption in the middle of a request for a lost session.
+    """
+    ends = threading.Event()
+    with on_signals({signal.SIGINT: ends.set}):
+        try:
+            yield ends
+        except ClusterError:
+            if not ends.is_set():
+                raise

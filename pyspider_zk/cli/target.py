@@ -1,7 +1,8 @@
 """Target of a command: its cluster, and the global options that may follow its name."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,13 +10,14 @@ from typing import Any
 import click
 
 from pyspider_zk.cli.group import options
+from pyspider_zk.client import Client
 from pyspider_zk.components.wiring import ZOOKEEPER_OPTION, names_zookeeper
 from pyspider_zk.config import SECRET_FILE_VARIABLE, SECTION, Settings, settings_from
 from pyspider_zk.databases.connecting import DATABASES
 from pyspider_zk.errors import ClusterError, ConfigError, Unavailable
-from pyspider_zk.local.folder import Running, running_in
-from pyspider_zk.local.logins import with_password, zookeeper_environ
+from pyspider_zk.local.folder import Running, running_in, with_password, zookeeper_environ
 from pyspider_zk.tasks.highest_seal import highest_seal
+from pyspider_zk.zookeeper.connection import Connection
 
 GlobalOptions = Mapping[str, Any]
 """The global options by name, with the databases as the URLs they were given as."""
@@ -34,19 +36,54 @@ class ClusterTarget:
     message_queue: str | None
 
 
-def with_global_options(**helps: str) -> Callable[[click.Command], click.Command]:
+def with_global_options(
+    *, data_path: str = "the data folder of `up`", **helps: str
+) -> Callable[[click.Command], click.Command]:
     """Decorate a command to accept some of the global options after its name, too.
 
     Args:
-        helps: what each of these options means to the command.
+        data_path: what the folder, which comes last, means to the command.
+        helps: what each of the others means to it.
     """
 
     def extend(command: click.Command) -> click.Command:
+        means = {**helps, "data_path": data_path}
         shared = {str(option.name): option for option in options()}
-        command.params += [_again(shared[name], text) for name, text in helps.items()]
+        command.params += [_again(shared[name], text) for name, text in means.items()]
         return command
 
     return extend
+
+
+ITS_ZOOKEEPER = "the cluster's ZooKeeper"
+ITS_QUEUE = "the cluster's message queue"
+of_cluster = with_global_options(zookeeper_option=ITS_ZOOKEEPER)
+"""Decorate a command to accept what names a cluster."""
+
+
+@contextmanager
+def connected(settings: Settings) -> Iterator[Connection]:
+    """Open a connection to a cluster's ZooKeeper.
+
+    Raises:
+        Unavailable: nothing answers.
+    """
+    connection = Connection(settings)
+    connection.start()
+    try:
+        yield connection
+    finally:
+        connection.stop()
+
+
+def client_of(options: GlobalOptions) -> Client:
+    """Return a client of the command's cluster, not connected yet."""
+    return Client(target(options).settings)
+
+
+def user() -> str:
+    """Return the name of the user, for the event log."""
+    return os.environ.get("LOGNAME") or os.environ.get("USER") or ""
 
 
 def target(options: GlobalOptions) -> ClusterTarget:
@@ -71,13 +108,10 @@ def find_target(options: GlobalOptions) -> ClusterTarget | None:
     if names_zookeeper(options):
         named = settings_of(options)
         is_it = running is not None and running.zookeeper == f"{named.hosts}{named.root}"
-        return ClusterTarget(
-            settings_of(options, running=running if is_it else None), message_queue
-        )
+        return ClusterTarget(settings_of(options, running) if is_it else named, message_queue)
     if running is None:
         return None
-    settings = settings_of(options, running.zookeeper, running)
-    return ClusterTarget(settings, message_queue or _its_own(running))
+    return ClusterTarget(settings_of(options, running), message_queue or _its_own(running))
 
 
 def message_queue_of(options: GlobalOptions) -> str | None:
@@ -137,16 +171,14 @@ def _bare(url: str) -> str:
     return url.replace("://@", "://")
 
 
-def settings_of(
-    options: GlobalOptions, hosts: str | None = None, running: Running | None = None
-) -> Settings:
+def settings_of(options: GlobalOptions, running: Running | None = None) -> Settings:
     """Return the settings.
 
     Args:
-        hosts: instead of the option ``--zookeeper``.
-        running: the cluster whose secret and login are used if none is configured.
+        running: the cluster that is meant; its secret and login count if none is configured.
     """
-    section, zookeeper = options["config"].get(SECTION), hosts or options[ZOOKEEPER_OPTION]
+    section = options["config"].get(SECTION)
+    zookeeper = running.zookeeper if running else options[ZOOKEEPER_OPTION]
     settings = settings_from(section, os.environ, zookeeper)
     if running is None:
         return settings

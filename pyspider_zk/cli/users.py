@@ -8,7 +8,7 @@ import click
 
 from pyspider_zk.cli.target import settings_of
 from pyspider_zk.errors import ConfigError
-from pyspider_zk.webui.users import Role
+from pyspider_zk.webui.users import Role, change_users, check_name, read_users, remove_user
 
 _FILE = click.option(
     "--file",
@@ -37,8 +37,6 @@ def set_user(
     A viewer can read everything, an operator can also start, stop and delete projects, an admin
     can also edit and run scripts.
     """
-    from pyspider_zk.webui.users import change_users, check_name
-
     path = _path(options, given)
     check_name(name)
     change_users(path, Role(role), name, None if keep_password else _password(name))
@@ -51,8 +49,6 @@ def set_user(
 @click.pass_obj
 def remove(options: dict[str, Any], name: str, given: Path | None) -> None:
     """Remove a user and end their sessions."""
-    from pyspider_zk.webui.users import remove_user
-
     path = _path(options, given)
     remove_user(path, name)
     click.echo(f"{name} is removed from {path}")
@@ -63,8 +59,6 @@ def remove(options: dict[str, Any], name: str, given: Path | None) -> None:
 @click.pass_obj
 def list_users(options: dict[str, Any], given: Path | None) -> None:
     """List the users and their roles."""
-    from pyspider_zk.webui.users import read_users
-
     for name, each in sorted(read_users(_path(options, given)).users.items()):
         click.echo(f"{name}\t{each.role}")
 

@@ -3,6 +3,7 @@
 import os
 import socket
 import time
+from typing import Any
 
 from pyspider_zk import __version__
 from pyspider_zk.cluster.presence import Presence
@@ -18,13 +19,7 @@ def member_record(settings: Settings, port: int, bound: str) -> Member:
     """Return the record of a scheduler that serves XML-RPC at a port of a host."""
     scheme = TLS if settings.xmlrpc_tls_certificate else ""
     return Member(
-        address=scheme + reachable(settings, port, bound),
-        host=socket.gethostname(),
-        pid=os.getpid(),
-        version=__version__,
-        started=time.time(),
-        name=settings.name,
-        protocols=SPOKEN,
+        address=scheme + reachable(settings, port, bound), name=settings.name, **_this_process()
     )
 
 
@@ -48,12 +43,14 @@ def is_out_of_reach(settings: Settings, bound: str) -> bool:
 
 def presence(settings: Settings, kind: ComponentKind, address: str = "") -> Presence:
     """Return this process's presence as a component, not yet entered."""
-    record = Component(
-        host=socket.gethostname(),
-        pid=os.getpid(),
-        version=__version__,
-        started=time.time(),
-        address=address,
-        protocols=SPOKEN,
-    )
-    return Presence(settings, kind, record)
+    return Presence(settings, kind, Component(address=address, **_this_process()))
+
+
+def _this_process() -> dict[str, Any]:
+    return {
+        "host": socket.gethostname(),
+        "pid": os.getpid(),
+        "version": __version__,
+        "started": time.time(),
+        "protocols": SPOKEN,
+    }

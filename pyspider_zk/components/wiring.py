@@ -21,7 +21,7 @@ from click.core import ParameterSource
 from pyspider_zk.cluster.meta import ensure_meta
 from pyspider_zk.cluster.records import Meta
 from pyspider_zk.cluster.tree import Tree
-from pyspider_zk.components.task_mark import TaskMark
+from pyspider_zk.components.watchdog import TaskMark
 from pyspider_zk.config import ENV_PREFIX, SECTION, Settings, settings_from
 from pyspider_zk.errors import Refused, Unavailable
 from pyspider_zk.metrics.targets import on_free_port
@@ -29,23 +29,12 @@ from pyspider_zk.queues.api import Queues
 from pyspider_zk.queues.connect import connect
 from pyspider_zk.zookeeper.connection import Connection
 
-ZOOKEEPER_OPTION = "zookeeper_option"
-"""The name under which ``ctx.obj`` has the option ``--zookeeper``.
-
-Not ``zookeeper``: click would take the section of that name for the option's default.
-"""
-
+# Names under which ``ctx.obj`` has what pyspider's options have not.
+ZOOKEEPER_OPTION = "zookeeper_option"  # not zookeeper: click takes that section for the default
 INSECURE_OPTION = "insecure_option"
-"""The name under which ``ctx.obj`` has the option ``--insecure``."""
-
-TOGETHER_OPTION = "together_option"
-"""The name under which ``ctx.obj`` tells that one command runs several components."""
-
-TASK_MARK = "task_mark"
-"""The name under which ``ctx.obj`` has the mark that the watchdog of this process reads."""
-
-ALONE_IN_PROCESS = "alone_in_process"
-"""The name under which ``ctx.obj`` tells that this process is the command's alone, and may fork."""
+TOGETHER_OPTION = "together_option"  # whether one command runs several components
+TASK_MARK = "task_mark"  # the mark that the watchdog of this process reads
+ALONE_IN_PROCESS = "alone_in_process"  # whether this process is the command's alone, and may fork
 
 STOCK_QUEUES = ("scheduler2fetcher", "fetcher2processor", "processor2result")
 QUEUE_LIMIT = 100  # pyspider's default of --queue-maxsize

@@ -10,9 +10,8 @@ from urllib.parse import urljoin
 
 from pyspider.database import connect_database
 
-from pyspider_zk.demo.handlers import docs
-from pyspider_zk.demo.site import DemoSite
-from pyspider_zk.demo.walk import links
+from pyspider_zk.demo import handler
+from pyspider_zk.demo.site import DemoSite, links
 from pyspider_zk.local.plan import Addresses
 
 MOST = 24  # projects beside the home one; more show nothing new
@@ -24,14 +23,14 @@ def projects_of(site: DemoSite) -> tuple[str, ...]:
     """Return a project for each folder that the start page links to, and the home project."""
     home, found = urljoin(site.start, "."), links(site.start, site.page)
     pages = (link for link in found if link.startswith(home) and link.endswith(".html"))
-    folders = Counter(docs.folder_project(page.removeprefix(home)) for page in pages)
-    del folders[docs.HOME]
-    return (docs.HOME, *(name for name, _ in folders.most_common(MOST)))
+    folders = Counter(handler.folder_project(page.removeprefix(home)) for page in pages)
+    del folders[handler.HOME]
+    return (handler.HOME, *(name for name, _ in folders.most_common(MOST)))
 
 
 def script(start: str, projects: Sequence[str]) -> str:
     """Return the handler script, the same for every project, that knows where it crawls."""
-    source = Path(docs.__file__).read_text(encoding="utf-8")
+    source = Path(handler.__file__).read_text(encoding="utf-8")
     return f"{source}\n\nSTART = {start!r}\nPROJECTS = {tuple(projects)!r}\n"
 
 

@@ -1,5 +1,6 @@
 """The demo: three schedulers crawl a real site, one is killed in the middle, nothing is missing."""
 
+import json
 import math
 import os
 import shutil
@@ -8,25 +9,26 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field, fields
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
 
 from pyspider_zk.client import Client
 from pyspider_zk.cluster.directory import Directory
 from pyspider_zk.cluster.records import Cluster
+from pyspider_zk.components.signals import Interrupts, interrupts
 from pyspider_zk.config import settings_from
+from pyspider_zk.demo import handler
 from pyspider_zk.demo.crawl import DemoCrawl, projects_of, script
-from pyspider_zk.demo.handlers import docs
-from pyspider_zk.demo.outcome import DemoOutcome
 from pyspider_zk.demo.site import DemoSite, documentation, foreign, ours
 from pyspider_zk.errors import ClusterError
 from pyspider_zk.local.cluster import LocalCluster
 from pyspider_zk.local.plan import ProcessPlan
-from pyspider_zk.local.up import Interrupts, interrupts
 from pyspider_zk.terminal import tell
 
 SCHEDULERS = 3
@@ -35,12 +37,55 @@ KILL_AT_UNKNOWN = 40  # pages, if nobody knows how many there are
 TICK = 0.1  # seconds
 PATIENCE = 180.0  # seconds until schedulers have joined, projects are started, slots taken over
 QUIET = 5.0  # seconds without any change; what is in queues and hands shows up by then
-STALL = (docs.RETRIES + 1) * (docs.TIMEOUT + docs.RETRY_DELAY) + QUIET
+STALL = (handler.RETRIES + 1) * (handler.TIMEOUT + handler.RETRY_DELAY) + QUIET
 """Seconds without any change: a page may take so long until it is crawled or given up."""
 
 SAMPLE = 10  # missing pages to name
 
 Say = Callable[[str], None]
+
+
+def _means(what: str) -> Any:
+    """Make a field that says in words what its value is."""
+    return field(metadata={"means": what})
+
+
+@dataclass(frozen=True)
+class DemoOutcome:
+    """What the demo's last line says.
+
+    ``expected``, ``missing`` and ``duplicate_fetches`` are null for a site that is not ours:
+    there is no folder to walk and no server whose requests could be counted. ``takeover_s`` is, and
+    ``killed`` 0, if nobody had the busiest project just then.
+    """
+
+    expected: int | None = _means("pages, by a walk over the files without pyspider")
+    crawled: int = _means("pages that were crawled")
+    missing: int | None = _means("expected pages that were not crawled")
+    schedulers: int = _means("that ran at the same time")
+    killed: int = _means("of them, with SIGKILL, in the middle of the crawl")
+    moved_slots: int = _means("slots (shares of the projects) with a new scheduler")
+    takeover_s: float | None = _means("seconds until others had all slots of the killed one")
+    duplicate_fetches: int | None = _means("repeated requests, for what was under way at the kill")
+    seconds: float = _means("from the start of the crawl to its end")
+
+    @property
+    def complete(self) -> bool:
+        """Whether pages were crawled and none is missing."""
+        return self.crawled > 0 and not self.missing
+
+    def as_json(self) -> str:
+        """Return it as one line."""
+        return json.dumps(asdict(self), separators=(",", ":"))
+
+    def as_table(self) -> Table:
+        """Return it as a table, with what each value means."""
+        table = Table.grid(padding=(0, 2))
+        for each in fields(self):
+            value = getattr(self, each.name)
+            told = "unknown" if value is None else str(value)
+            table.add_row(each.name, told, each.metadata["means"])
+        return table
 
 
 @dataclass(frozen=True)
@@ -211,7 +256,7 @@ def waiting_for(pages: int, retry: float | None) -> str:
     """
     what = f"Waiting for {pages} page{'' if pages == 1 else 's'}"
     if retry is None:
-        return f"{what}; a fetch may take {docs.TIMEOUT} s"
+        return f"{what}; a fetch may take {handler.TIMEOUT} s"
     return f"{what}; the next retry is in {math.ceil(retry)} s"
 
 

@@ -1,4 +1,9 @@
-"""Site that the demo crawls: a folder that we serve, or one that runs already."""
+"""Site that the demo crawls: a folder that we serve, or one that runs already.
+
+The pages that a crawl of a folder must find are known by a walk over its files, without pyspider.
+The rule is the handler script's one: follow every ``<a href>``, drop the fragment, stay on the
+site, and take what ends in ``.html``. The code is another one, so that a fault is not made twice.
+"""
 
 import re
 import urllib.request
@@ -6,15 +11,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from html.parser import HTMLParser
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 from typing import Any
+from urllib.parse import unquote, urljoin
 
-from pyspider_zk.demo.walk import START, pages
 from pyspider_zk.errors import ClusterError, MissingService
-from pyspider_zk.local.ports import LOOPBACK
+from pyspider_zk.listening import LOOPBACK
 
+START = "index.html"
 DOCUMENTATION = Path("/usr/share/doc")
 PATIENCE = 10.0  # seconds for the start page
 
@@ -94,6 +101,41 @@ def documentation(where: Path = DOCUMENTATION) -> Path:
     return max(found, key=lambda html: int(html.parts[-2].removeprefix("python3.")))
 
 
+def pages(folder: Path, site: str) -> set[str]:
+    """Return the URLs of all pages that links lead to from the start page.
+
+    Reads every one of these files; blocks for seconds with hundreds of them.
+
+    Args:
+        folder: the files.
+        site: the URL of the folder, with a slash at the end.
+    """
+    seen: set[str] = set()
+    ahead = [site + START]
+    while ahead:
+        url = ahead.pop()
+        file = _file(folder, url.removeprefix(site))
+        if url not in seen and file is not None:
+            seen.add(url)
+            page = file.read_text(encoding="utf-8", errors="replace")
+            ahead += [link for link in links(url, page) if link.startswith(site)]
+    return seen
+
+
+def links(url: str, page: str) -> set[str]:
+    """Return the addresses that a page links to, without fragments; the page is at the URL."""
+    parser = _Links()
+    parser.feed(page)
+    parser.close()
+    found = set()
+    for link in parser.found:
+        try:
+            found.add(urljoin(url, link.strip()).partition("#")[0])
+        except ValueError:  # no address, such as http://[
+            continue
+    return found
+
+
 class SiteServer(ThreadingHTTPServer):
     """Server with room for a burst of connections.
 
@@ -119,3 +161,22 @@ class _Handler(SimpleHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         """Stay quiet."""
+
+
+class _Links(HTMLParser):
+    """Collects the targets of a page's links, as they are written there."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "a":
+            self.found.update(value for name, value in attrs if name == "href" and value)
+
+
+def _file(folder: Path, path: str) -> Path | None:
+    """Return the file behind a page's path below the site; None if there is none."""
+    parts = unquote(path).split("/")
+    file = folder.joinpath(*parts)
+    return file if path.endswith(".html") and ".." not in parts and file.is_file() else None

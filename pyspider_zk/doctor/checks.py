@@ -2,7 +2,8 @@
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import distributions
@@ -16,19 +17,31 @@ from pyspider_zk.config import SECRETS, Settings
 from pyspider_zk.databases import survey as database_survey
 from pyspider_zk.databases.connecting import DATABASES
 from pyspider_zk.databases.facts import DatabaseServerFacts
-from pyspider_zk.doctor import database_rules, file_rules
-from pyspider_zk.doctor.clock_rules import clock_finding, cluster_clock_findings
-from pyspider_zk.doctor.cluster_rules import cluster_findings, secret_finding
-from pyspider_zk.doctor.entrance_rules import entrance_finding
-from pyspider_zk.doctor.entrances import entrances
-from pyspider_zk.doctor.file_rules import KeptFile
+from pyspider_zk.databases.urls import faults as database_faults
+from pyspider_zk.doctor import database_rules
+from pyspider_zk.doctor.cluster_rules import (
+    clock_finding,
+    cluster_clock_findings,
+    cluster_findings,
+    secret_finding,
+)
+from pyspider_zk.doctor.entrances import entrance_finding, entrances
 from pyspider_zk.doctor.findings import DoctorCheck, Finding, failed, ok, warning
-from pyspider_zk.doctor.package_rules import canonical, package_findings
+from pyspider_zk.doctor.machine_rules import (
+    KeptFile,
+    canonical,
+    file_findings,
+    package_findings,
+    secret_findings,
+)
 from pyspider_zk.doctor.redis_rules import redis_findings
-from pyspider_zk.doctor.secret_rules import secret_findings
-from pyspider_zk.doctor.settings_rules import section_of, settings_findings
 from pyspider_zk.doctor.zookeeper_rules import zookeeper_findings
+from pyspider_zk.errors import ConfigError
+from pyspider_zk.listening import LOOPBACK, check_listening
 from pyspider_zk.queues import redis_survey
+from pyspider_zk.rpc.admission import LISTENER as XMLRPC
+from pyspider_zk.webui.accounts import LISTENER as WEBUI
+from pyspider_zk.webui.accounts import login_faults
 from pyspider_zk.zookeeper.connection import Connection
 from pyspider_zk.zookeeper.survey import survey as zookeeper_survey
 
@@ -68,7 +81,7 @@ class Installation:
 def checks(it: Installation) -> list[DoctorCheck]:
     """Return all checks; nothing is asked yet."""
     return [
-        DoctorCheck("settings", partial(settings_findings, it.settings, it.databases, it.config)),
+        DoctorCheck("settings", partial(_settings, it)),
         DoctorCheck("secrets", lambda: secret_findings(named_secrets(it))),
         DoctorCheck("files", partial(_files, it)),
         DoctorCheck("ZooKeeper", partial(_zookeeper, it)),
@@ -88,7 +101,7 @@ def checks_without_settings(it: Installation) -> list[DoctorCheck]:
 
 def named_secrets(it: Installation) -> dict[str, str]:
     """Return all secrets by what they are for; empty ones are missing."""
-    webui = section_of(it.config, "webui")
+    webui = _section(it.config, "webui")
     ours = {name: getattr(it.settings, name) for name in SECRETS if name not in _NO_PASSWORDS}
     return {
         **{_CALLED.get(name, name): secret for name, secret in ours.items()},
@@ -111,41 +124,78 @@ def _urls(it: Installation) -> dict[str, str]:
 
 def _quoted_password(url: str) -> str:
     """Return the password as it stands in a URL, which may be none that can be parsed."""
-    found = _PASSWORD.search(url)
-    return found[1] if found else ""
+    return _found(_PASSWORD, url)
 
 
 def _sentinel_password(it: Installation) -> str:
-    """Return the sentinels' password as it stands in the message queue's URL."""
-    found = _SENTINEL_PASSWORD.search(it.message_queue or "")
+    return _found(_SENTINEL_PASSWORD, it.message_queue or "")
+
+
+def _found(pattern: re.Pattern[str], text: str) -> str:
+    found = pattern.search(text)
     return found[1] if found else ""
 
 
+def _settings(it: Installation) -> Iterator[Finding]:
+    """Judge settings that are each valid, but may not be together. Reads the user file, if any."""
+    settings = it.settings
+    faults = [*database_faults(it.databases), *_web_faults(settings, it.config)]
+    for fault in faults:
+        yield failed(fault, "correct it in the configuration")
+    if settings.insecure:
+        yield warning(
+            "insecure is set: XML-RPC and the web UI may listen to everybody without a login",
+            "leave it out, and set secret_file and a login of the web UI",
+        )
+    if not faults and not settings.insecure:
+        yield ok("the settings fit together")
+
+
+def _web_faults(settings: Settings, config: Mapping[str, Any]) -> Iterator[str]:
+    """Yield why the web UI or XML-RPC would not start as config.json has them."""
+    webui, scheduler = (_section(config, name) for name in ("webui", "scheduler"))
+    login = {f"webui_{name}": webui.get(name) for name in ("username", "password")}
+    closed = {**login, "need_auth": webui.get("need_auth")}
+    guarded = bool(closed["need_auth"]) or settings.login_to_change
+    try:
+        yield from login_faults(settings, closed)
+        for listener, section, option, guard in (
+            (WEBUI, webui, "host", guarded),
+            (XMLRPC, scheduler, "xmlrpc_host", bool(settings.secret)),
+        ):
+            host = str(section.get(option, LOOPBACK))
+            check_listening(listener, host, guarded=guard, insecure=settings.insecure)
+    except ConfigError as error:
+        yield from error.faults
+
+
+def _section(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Return a section of config.json, an empty one if it is missing or faulty."""
+    section = config.get(name, {})
+    return section if isinstance(section, Mapping) else {}
+
+
 def _zookeeper(it: Installation) -> Iterator[Finding]:
-    yield from _connected(
-        it, lambda link: zookeeper_findings(zookeeper_survey(link, it.settings), it.settings)
-    )
+    with _connected(it.settings) as link:
+        facts = zookeeper_survey(link, it.settings)
+    yield from zookeeper_findings(facts, it.settings)
 
 
 def _cluster(it: Installation) -> Iterator[Finding]:
-    yield from _connected(it, lambda link: _of_cluster(it, link))
-
-
-def _of_cluster(it: Installation, link: Connection) -> Iterator[Finding]:
-    facts = cluster_survey.survey(link, it.settings)
+    with _connected(it.settings) as link:
+        facts = cluster_survey.survey(link, it.settings)
     yield from cluster_findings(facts.cluster, it.settings, it.databases, __version__)
     yield secret_finding(facts.cluster, it.settings)
     yield from cluster_clock_findings(facts)
     yield from map(entrance_finding, entrances(facts.cluster, it.settings))
 
 
-def _connected(
-    it: Installation, ask: Callable[[Connection], Iterator[Finding]]
-) -> Iterator[Finding]:
-    link = Connection(it.settings)
+@contextmanager
+def _connected(settings: Settings) -> Iterator[Connection]:
+    link = Connection(settings)
     link.start(PATIENCE)
     try:
-        yield from ask(link)
+        yield link
     finally:
         link.stop()
 
@@ -185,12 +235,17 @@ def _database(it: Installation, kind: str) -> Iterator[Finding]:
 
 
 def _files(it: Installation) -> Iterator[Finding]:
-    for kept in map(_looked_at, _kept_files(it)):
-        yield from file_rules.file_findings(kept, os.geteuid())
+    for what, path in _kept_files(it).items():
+        try:
+            found = os.stat(path)
+            kept = KeptFile(what, path, found.st_mode, found.st_uid)
+        except FileNotFoundError:
+            kept = KeptFile(what, path)
+        yield from file_findings(kept, os.geteuid())
 
 
-def _kept_files(it: Installation) -> Iterator[KeptFile]:
-    """Return the files and folders that must be closed to others, not looked at yet."""
+def _kept_files(it: Installation) -> dict[str, str]:
+    """Return the paths of what must be closed to others, by what it is."""
     settings = it.settings
     named = {
         "the secret": settings.secret_file,
@@ -202,7 +257,7 @@ def _kept_files(it: Installation) -> Iterator[KeptFile]:
     }
     if it.config_file and _holds_any(it.config, spellings(it)):
         named["config.json, with secrets in it"] = str(it.config_file)
-    return (KeptFile(what, path) for what, path in named.items() if path)
+    return {what: path for what, path in named.items() if path}
 
 
 def _holds_any(config: object, secrets: Collection[str]) -> bool:
@@ -215,14 +270,6 @@ def _holds_any(config: object, secrets: Collection[str]) -> bool:
 
 def _option(url: str, name: str) -> str:
     return parse_qs(url.partition("?")[2]).get(name, [""])[0]
-
-
-def _looked_at(kept: KeptFile) -> KeptFile:
-    try:
-        found = os.stat(kept.path)
-    except FileNotFoundError:
-        return kept
-    return KeptFile(kept.what, kept.path, found.st_mode, found.st_uid)
 
 
 def _packages(it: Installation) -> Iterator[Finding]:

@@ -1,7 +1,12 @@
-"""Rules about the processes of a cluster. Pure."""
+"""Rules about the processes of a cluster and their clocks. Pure. Times are seconds.
+
+Ownership compares no clocks of different machines. But tasks become due, jobs are tried again and
+calls by XML-RPC are accepted by them.
+"""
 
 from collections.abc import Iterator, Mapping
 
+from pyspider_zk.cluster.facts import ClusterFacts
 from pyspider_zk.cluster.protocols import SPOKEN, text_of
 from pyspider_zk.cluster.records import Cluster, check_meta
 from pyspider_zk.config import Settings
@@ -9,6 +14,9 @@ from pyspider_zk.doctor.findings import Finding, failed, judged, ok, several, wa
 from pyspider_zk.listening import is_loopback
 
 FILES = ("sqlite", "sqlalchemy+sqlite")
+TOLERANCE, TOO_FAR = 2.0, 60.0
+RECENT = 3600.0
+_REMEDY = "let NTP (chrony, systemd-timesyncd) set the clocks of all machines"
 
 
 def cluster_findings(
@@ -37,6 +45,58 @@ def cluster_findings(
             "delete it, and restrict who can write to ZooKeeper",
         )
     yield from _files(cluster, databases)
+
+
+def secret_finding(cluster: Cluster, settings: Settings) -> Finding:
+    """Judge whether the schedulers' XML-RPC has a secret where it needs one."""
+    addresses = [record.address for record in cluster.members.values()]
+    is_local = all(map(is_loopback, map(host_of, addresses)))
+    if settings.secret:
+        return ok("this process knows a secret of the cluster")
+    grade = warning if is_local else failed
+    return grade(
+        "this configuration has no secret: without one whoever reaches a scheduler's XML-RPC may"
+        " delete every project",
+        "make a file with one (`openssl rand -hex 32`, mode 600), and name it in secret_file",
+    )
+
+
+def clock_finding(whose: str, ahead: float, latency: float = 0.0) -> Finding:
+    """Judge a clock that was read.
+
+    Args:
+        whose: a phrase for it, "its clock".
+        ahead: how far it is before ours.
+        latency: how long the reading took: so much it may be off.
+    """
+    off = max(0.0, abs(ahead) - latency)
+    direction = "ahead of" if ahead > 0 else "behind"
+    told = f"{whose} is {abs(ahead):.1f} s {direction} this machine's"
+    if off > TOO_FAR:
+        return failed(f"{told}: tasks become due at the wrong time", _REMEDY)
+    return judged(off <= TOLERANCE, f"{whose} agrees with this machine's", warning(told, _REMEDY))
+
+
+def cluster_clock_findings(facts: ClusterFacts) -> Iterator[Finding]:
+    """Judge the clocks of ZooKeeper and the members."""
+    if facts.renewed:
+        newest = max(facts.renewed, key=lambda member: facts.renewed[member])
+        ahead = facts.renewed[newest] - facts.now
+        yield clock_finding("ZooKeeper's clock", ahead, facts.cluster.load(newest).lease)
+    for member, joined in sorted(facts.joined.items()):
+        ahead = facts.cluster.members[member].started - joined
+        if ahead > TOLERANCE:  # it started before it joined
+            yield clock_finding(f"the clock of member {member.number}, by ZooKeeper's,", ahead)
+    if facts.told is not None and facts.now - facts.told[1] < RECENT:
+        event, written = facts.told
+        yield clock_finding(
+            "the clock of who wrote the newest event, by ZooKeeper's,", event.at - written
+        )
+
+
+def host_of(address: str) -> str:
+    """Return the host of ``host:port``, with or without ``https://``."""
+    return address.rpartition("//")[2].rpartition(":")[0]
 
 
 def _versions(cluster: Cluster, version: str) -> Finding:
@@ -81,22 +141,3 @@ def _files(cluster: Cluster, databases: Mapping[str, str]) -> Iterator[Finding]:
             " machine has its own",
             "use PostgreSQL or MariaDB",
         )
-
-
-def secret_finding(cluster: Cluster, settings: Settings) -> Finding:
-    """Judge whether the schedulers' XML-RPC has a secret where it needs one."""
-    addresses = [record.address for record in cluster.members.values()]
-    is_local = all(map(is_loopback, map(host_of, addresses)))
-    if settings.secret:
-        return ok("this process knows a secret of the cluster")
-    grade = warning if is_local else failed
-    return grade(
-        "this configuration has no secret: without one whoever reaches a scheduler's XML-RPC may"
-        " delete every project",
-        "make a file with one (`openssl rand -hex 32`, mode 600), and name it in secret_file",
-    )
-
-
-def host_of(address: str) -> str:
-    """Return the host of ``host:port``, with or without ``https://``."""
-    return address.rpartition("//")[2].rpartition(":")[0]

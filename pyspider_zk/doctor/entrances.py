@@ -1,16 +1,16 @@
-"""Entrances of a cluster, tried as a stranger would: without a secret or login, by reads only."""
+"""Entrances of a cluster: ports, tried as a stranger would, without a secret or login, by reads."""
 
 import http.client
 import ssl
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 
 from pyspider_zk.cluster.records import Cluster, ComponentKind
 from pyspider_zk.config import Settings
 from pyspider_zk.doctor.cluster_rules import host_of
-from pyspider_zk.doctor.entrance_rules import Entrance
+from pyspider_zk.doctor.findings import Finding, failed, ok, warning
 from pyspider_zk.listening import is_loopback
 from pyspider_zk.rendering.request import LISTENER as RENDERER
 from pyspider_zk.rpc.admission import LISTENER as XMLRPC
@@ -27,6 +27,27 @@ REFUSALS = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.FOUND, HTT
 
 _CALL = b"<?xml version='1.0'?><methodCall><methodName>size</methodName></methodCall>"
 _XML = {"Content-Type": "text/xml"}
+
+
+@dataclass(frozen=True)
+class Entrance:
+    """A port of the cluster, and what it answered to a stranger.
+
+    Attributes:
+        name: what listens there.
+        address: ``host:port``, after ``https://`` if it uses TLS.
+        opens: what somebody who is let in may do.
+        guard: what closes it.
+        is_open: whether it let the stranger in; None: it did not answer.
+        fault: why it did not.
+    """
+
+    name: str
+    address: str
+    opens: str
+    guard: str
+    is_open: bool | None = None
+    fault: str = ""
 
 
 def entrances(cluster: Cluster, settings: Settings) -> list[Entrance]:
@@ -46,7 +67,11 @@ def tried(entrance: Entrance, context: ssl.SSLContext) -> Entrance:
     try:
         connection = _connected(entrance.address, context)
         try:
-            status = _page(connection) if is_page else _called(connection)
+            if is_page:
+                connection.request("GET", "/")
+            else:
+                connection.request("POST", "/", _CALL, _XML)
+            status = connection.getresponse().status
         finally:
             connection.close()
     except (OSError, http.client.HTTPException) as error:
@@ -54,6 +79,27 @@ def tried(entrance: Entrance, context: ssl.SSLContext) -> Entrance:
     if status != HTTPStatus.OK and status not in REFUSALS:
         return replace(entrance, fault=f"it answers with {status}: something else listens there")
     return replace(entrance, is_open=status == HTTPStatus.OK)
+
+
+def entrance_finding(entrance: Entrance) -> Finding:
+    """Judge a port by what it answered."""
+    told = f"{entrance.name} at {entrance.address}"
+    is_local = is_loopback(host_of(entrance.address))
+    if entrance.is_open is None:
+        return warning(
+            f"{told} cannot be reached from here: {entrance.fault}",
+            "start it, or set advertise to an address that others reach",
+        )
+    if entrance.is_open:
+        grade = warning if is_local else failed
+        who = "every program on this machine" if is_local else "whoever reaches it"
+        return grade(f"{told} is open: {who} may {entrance.opens}", entrance.guard)
+    if is_local or entrance.address.startswith("https://"):
+        return ok(f"{told} is closed to strangers")
+    return warning(
+        f"{told} is closed to strangers, but has no TLS: what it serves can be read on the network",
+        "set xmlrpc_tls_certificate and xmlrpc_tls_key; put a proxy with TLS before the web UI",
+    )
 
 
 def _announced(cluster: Cluster) -> Iterator[Entrance]:
@@ -77,13 +123,3 @@ def _connected(address: str, context: ssl.SSLContext) -> http.client.HTTPConnect
     if address.startswith(TLS):
         return connect(address.removeprefix(TLS), context, PATIENCE)
     return http.client.HTTPConnection(address, timeout=PATIENCE)
-
-
-def _called(connection: http.client.HTTPConnection) -> int:
-    connection.request("POST", "/", _CALL, _XML)
-    return connection.getresponse().status
-
-
-def _page(connection: http.client.HTTPConnection) -> int:
-    connection.request("GET", "/")
-    return connection.getresponse().status

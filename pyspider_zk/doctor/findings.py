@@ -64,6 +64,11 @@ def milliseconds(seconds: float) -> str:
     return f"{seconds * 1000:.3g} ms"
 
 
+def version_number(version: str) -> tuple[int, ...]:
+    """Return the first two numbers of a version, by which servers are told apart."""
+    return tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
+
+
 def several(names: Iterable[str], most: int = 3) -> str:
     """Return some names as text, and how many more there are."""
     all_names = list(names)

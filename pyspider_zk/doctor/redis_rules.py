@@ -4,7 +4,15 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pyspider_zk.config import Settings
-from pyspider_zk.doctor.findings import Finding, failed, judged, milliseconds, ok, warning
+from pyspider_zk.doctor.findings import (
+    Finding,
+    failed,
+    judged,
+    milliseconds,
+    ok,
+    version_number,
+    warning,
+)
 from pyspider_zk.listening import is_loopback
 from pyspider_zk.queues.redis_facts import RedisFacts
 
@@ -70,9 +78,8 @@ def _sentinels(facts: RedisFacts) -> Iterator[Finding]:
 
 
 def _version(version: str) -> Finding:
-    number = tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
     return judged(
-        number >= OLDEST,
+        version_number(version) >= OLDEST,
         f"version {version}",
         failed(f"version {version or 'unknown'} is too old", "run Redis 6.2 or newer"),
     )

@@ -3,7 +3,16 @@
 from collections.abc import Iterator
 
 from pyspider_zk.config import Settings
-from pyspider_zk.doctor.findings import Finding, failed, judged, milliseconds, ok, several, warning
+from pyspider_zk.doctor.findings import (
+    Finding,
+    failed,
+    judged,
+    milliseconds,
+    ok,
+    several,
+    version_number,
+    warning,
+)
 from pyspider_zk.listening import is_loopback
 from pyspider_zk.zookeeper.facts import ServerAnswer, ZooKeeperFacts
 
@@ -61,16 +70,12 @@ def _versions(servers: tuple[ServerAnswer, ...]) -> Finding:
     known = sorted({server.version for server in servers if server.version})
     if not known:
         return warning("the version is not shown: no server answers srvr", _WORDS)
-    old = [version for version in known if _number(version) < OLDEST]
+    old = [version for version in known if version_number(version) < OLDEST]
     return judged(
         not old,
         f"version {', '.join(known)}",
         failed(f"version {', '.join(old)} is too old", "run ZooKeeper 3.5 or newer"),
     )
-
-
-def _number(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
 
 
 def _latency(latency: float, settings: Settings) -> Finding:

@@ -3,15 +3,23 @@
 import os
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from time import monotonic
+from typing import NamedTuple
 
 from pyspider_zk.components.wiring import check_login
 from pyspider_zk.config import Settings
-from pyspider_zk.local import databases, ports
-from pyspider_zk.local.folder import Running, announce, claimed, withdraw
-from pyspider_zk.local.own_services import start_services
+from pyspider_zk.errors import Refused
+from pyspider_zk.local.folder import (
+    CommonAddresses,
+    Running,
+    announce,
+    claimed,
+    prepare_databases,
+    with_login,
+    withdraw,
+)
 from pyspider_zk.local.plan import (
     Addresses,
     ProcessPlan,
@@ -20,17 +28,28 @@ from pyspider_zk.local.plan import (
     database_urls,
     scheduler_command,
 )
-from pyspider_zk.local.services import Server
+from pyspider_zk.local.services import (
+    RedisServer,
+    Server,
+    ZooKeeperServer,
+    is_free,
+    preferred_port,
+    remember_port,
+)
 from pyspider_zk.local.supervisor import Report, Supervisor
-from pyspider_zk.secret_files import make_cluster_secret
+from pyspider_zk.secret_files import make_cluster_secret, read_cluster_secret
+from pyspider_zk.zookeeper.protection import close_server
 
 USUAL_WEBUI_PORT = 5000
 DRAIN_MARGIN = 15.0  # seconds on top of a process's own drain, to send what it holds
 
 
-def never() -> bool:
-    """Return False: nobody is in a hurry."""
-    return False
+class _Service(NamedTuple):
+    """ZooKeeper or the message queue: where it is and, if it is ours, its server and password."""
+
+    place: str
+    password_file: str = ""
+    server: Server | None = None
 
 
 @dataclass(frozen=True)
@@ -46,7 +65,8 @@ class LocalCluster:
     """A cluster in one folder, from ``start`` to ``end``.
 
     All its methods are to be called from one thread that outlives the cluster, because the
-    kernel ends the children with the thread that started them.
+    kernel ends the children with the thread that started them. What only a running cluster has
+    raises RuntimeError before ``start`` and after ``end``.
 
     Args:
         plan: what to start.
@@ -62,20 +82,12 @@ class LocalCluster:
 
     @property
     def addresses(self) -> Addresses:
-        """Addresses of its parts.
-
-        Raises:
-            RuntimeError: it does not run.
-        """
+        """Addresses of its parts."""
         return self._running.addresses
 
     @property
     def settings(self) -> Settings:
-        """Settings for programs that read it or call its schedulers.
-
-        Raises:
-            RuntimeError: it does not run.
-        """
+        """Settings for programs that read it or call its schedulers."""
         return self.addresses.settings(self.plan)
 
     @property
@@ -92,7 +104,7 @@ class LocalCluster:
         """
         with ExitStack() as held:
             held.enter_context(claimed(self.plan.folder))
-            databases.prepare(database_files(self.plan).values())
+            prepare_databases(database_files(self.plan).values())
             self._parts = self._start_parts(held)
             held.callback(withdraw, self.plan.folder)
             self._held = held.pop_all()
@@ -131,7 +143,7 @@ class LocalCluster:
         name = scheduler_command(self.plan, self.addresses, number).name
         return self._running.supervisor.pid(name)
 
-    def end(self, hurried: Callable[[], bool] = never) -> None:
+    def end(self, hurried: Callable[[], bool] = lambda: False) -> None:
         """End everything in order; blocks until nothing is left. Safe to call at any time.
 
         Schedulers go first, so that they can hand over; ZooKeeper and Redis go last.
@@ -150,7 +162,7 @@ class LocalCluster:
     @property
     def _patience(self) -> float:
         """Seconds until a process that was asked to end is killed."""
-        return self.plan.drain + DRAIN_MARGIN
+        return self.plan.settings.drain + DRAIN_MARGIN
 
     @property
     def _running(self) -> _Parts:
@@ -160,23 +172,25 @@ class LocalCluster:
 
     def _start_parts(self, held: ExitStack) -> _Parts:
         made = None if self.plan.settings.secret else make_cluster_secret(self.plan.secret_file)
-        found = start_services(self.plan, held, self._report)
-        check_login(found.message_queue)
+        zookeeper = _zookeeper(self.plan, held, self._report)
+        redis = _redis(self.plan, held)
+        check_login(redis.place)
         addresses = Addresses(
-            zookeeper=with_root(found.zookeeper),
-            message_queue=found.message_queue,
+            zookeeper=with_root(zookeeper.place),
+            message_queue=redis.place,
             webui_port=_webui_port(self.plan),
             renderer_ports=tuple(
                 _lasting(self.plan.folder / f"renderer-{n}.port")
                 for n in range(self.plan.renderers)
             ),
             secret_file=str(made or ""),
-            zookeeper_password_file=found.zookeeper_password_file,
-            redis_password_file=found.redis_password_file,
+            zookeeper_password_file=zookeeper.password_file,
+            redis_password_file=redis.password_file,
             **database_urls(self.plan),
         )
+        servers = tuple(each.server for each in (zookeeper, redis) if each.server)
         supervisor = Supervisor(self.plan.logs, self._patience, self._report)
-        return _Parts(addresses, found.servers, supervisor)
+        return _Parts(addresses, servers, supervisor)
 
     def _want(self) -> None:
         """Pass the wanted processes to the supervisor, and announce them to other commands."""
@@ -196,29 +210,63 @@ def _webui_port(plan: ProcessPlan) -> int:
     """Return pyspider's usual port if it is free, or else the previous one."""
     if plan.webui_port is not None:
         return plan.webui_port
-    if ports.is_free(USUAL_WEBUI_PORT):
+    if is_free(USUAL_WEBUI_PORT):
         return USUAL_WEBUI_PORT
     return _lasting(plan.folder / "webui.port")
 
 
 def _lasting(note: Path) -> int:
     """Return the port of the previous time, or another one for the next."""
-    port = ports.preferred(note)
-    ports.remember(note, port)
+    port = preferred_port(note)
+    remember_port(note, port)
     return port
 
 
 def _note(addresses: Addresses, schedulers: int) -> Running:
-    return Running(
-        pid=os.getpid(),
-        zookeeper=addresses.zookeeper,
-        message_queue=addresses.message_queue,
-        taskdb=addresses.taskdb,
-        projectdb=addresses.projectdb,
-        resultdb=addresses.resultdb,
-        webui=addresses.webui,
-        schedulers=schedulers,
-        secret_file=addresses.secret_file,
-        zookeeper_password_file=addresses.zookeeper_password_file,
-        redis_password_file=addresses.redis_password_file,
-    )
+    common = {each.name: getattr(addresses, each.name) for each in fields(CommonAddresses)}
+    return Running(pid=os.getpid(), webui=addresses.webui, schedulers=schedulers, **common)
+
+
+def _zookeeper(plan: ProcessPlan, held: ExitStack, report: Report) -> _Service:
+    """Return the ZooKeeper of a plan: the one that it names, or our own, closed to others.
+
+    Blocks until it answers; ``held`` ends it.
+
+    Raises:
+        ClusterError: a program is missing or does not start.
+        ConfigError: a password from an earlier run is unusable.
+        Refused: our ZooKeeper belongs to another login.
+    """
+    if plan.zookeeper is not None:
+        return _Service(plan.zookeeper)
+    folder = plan.folder / "zookeeper"
+    has_login = bool(plan.settings.username)
+    file = "" if has_login else str(make_cluster_secret(plan.password_file(folder.name)))
+    server = ZooKeeperServer(folder, log=plan.logs / "zookeeper.log")
+    empty = server.unused
+    held.enter_context(server)
+    closed = _close(server, plan, file, empty=empty)
+    if closed:
+        report(f"{closed} znodes of before are closed to other users of this machine")
+    return _Service(server.address, file, server)
+
+
+def _close(server: Server, plan: ProcessPlan, password_file: str, *, empty: bool) -> int:
+    settings = replace(plan.settings, hosts=server.address, root=Settings.root)
+    try:
+        return close_server(with_login(settings, password_file), empty=empty)
+    except Refused as error:
+        login = f"put its password into {password_file}" if password_file else "give its login"
+        raise Refused(f"{error}; {login}, or delete {server.folder} to begin anew") from error
+
+
+def _redis(plan: ProcessPlan, held: ExitStack) -> _Service:
+    """Return the message queue of a plan, as `_zookeeper` does."""
+    if plan.message_queue is not None:
+        return _Service(plan.message_queue)
+    folder = plan.folder / "redis"
+    file = make_cluster_secret(plan.password_file(folder.name))
+    password = read_cluster_secret(file)
+    server = RedisServer(folder, log=plan.logs / "redis.log", password=password)
+    held.enter_context(server)
+    return _Service(server.url, str(file), server)

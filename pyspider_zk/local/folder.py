@@ -1,16 +1,25 @@
-"""The folder of an embedded cluster: its lock, and the addresses of the cluster's parts."""
+"""The folder of an embedded cluster: its lock, the addresses of its parts, their files.
+
+The passwords of the ZooKeeper and the Redis that ``up`` starts are created once, in files that only
+its user may read. An empty path means none: the server is not ours, or there is another login.
+"""
 
 import fcntl
 import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TextIO
+from urllib.parse import quote
 
+from pyspider_zk.config import ENV_PREFIX, Settings
 from pyspider_zk.errors import ClusterError, ConfigError
-from pyspider_zk.secret_files import without_password
+from pyspider_zk.secret_files import read_cluster_secret, without_password
+
+USERNAME = "up"
 
 _LOCK = "up.lock"
 _NOTE = "up.json"
@@ -19,35 +28,41 @@ _OUR_FOLDER = 0o700
 _OPEN = "others can enter it: run `chmod 700 {}`, or name another folder with --data-path"
 
 
-@dataclass(frozen=True)
-class Running:
-    """A cluster that ``pyspider-zk up`` runs: the contents of ``up.json``, without passwords.
+@dataclass(frozen=True, kw_only=True)
+class CommonAddresses:
+    """Where the services and files of a cluster are, which all its processes use.
 
     Attributes:
-        pid: the process of ``up``.
         zookeeper: ``host:port,host:port/root``.
-        message_queue: URL of the message queue.
-        taskdb: URL of the task database.
-        projectdb: URL of the project database.
-        resultdb: URL of the result database.
-        webui: URL of the web UI.
-        schedulers: how many schedulers it should run.
-        secret_file: of the secret that was created for it; empty: it had one.
+        message_queue, taskdb, projectdb, resultdb: URLs.
+        secret_file: of the secret that was created for the cluster; empty: it had one.
         zookeeper_password_file: of the password that was created for ZooKeeper; empty: none.
         redis_password_file: of the password that was created for Redis; empty: none.
     """
 
-    pid: int
     zookeeper: str
-    message_queue: str
-    taskdb: str
-    projectdb: str
-    resultdb: str
-    webui: str
-    schedulers: int
+    message_queue: str = field(repr=False)
+    taskdb: str = field(repr=False)
+    projectdb: str = field(repr=False)
+    resultdb: str = field(repr=False)
     secret_file: str = ""
     zookeeper_password_file: str = ""
     redis_password_file: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Running(CommonAddresses):
+    """A cluster that ``pyspider-zk up`` runs: the contents of ``up.json``, without passwords.
+
+    Attributes:
+        pid: the process of ``up``.
+        webui: URL of the web UI.
+        schedulers: how many schedulers it should run.
+    """
+
+    pid: int
+    webui: str
+    schedulers: int
 
 
 @contextmanager
@@ -66,22 +81,14 @@ def claimed(folder: Path) -> Iterator[None]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             lock.seek(0)
-            raise ClusterError(_taken(folder, lock.read().strip())) from None
+            raise ClusterError(
+                f"a cluster runs in {folder.resolve()} already (pid"
+                f" {lock.read().strip() or 'unknown'}); end it first, or choose another folder"
+            ) from None
         lock.truncate(0)
         lock.write(f"{os.getpid()}\n")
         lock.flush()
         yield
-
-
-def _opened_lock(folder: Path) -> TextIO:
-    try:
-        folder.mkdir(_OUR_FOLDER, parents=True, exist_ok=True)
-        if folder.stat().st_mode & 0o077:
-            raise ConfigError([f"data path {folder}: {_OPEN.format(folder)}"])
-        return (folder / _LOCK).open("a+", encoding="ascii")
-    except OSError as error:
-        remedy = "name a folder that you can write to with --data-path"
-        raise ConfigError([f"data path {folder}: {error.strerror}; {remedy}"]) from error
 
 
 def announce(folder: Path, running: Running) -> None:
@@ -89,7 +96,10 @@ def announce(folder: Path, running: Running) -> None:
 
     A reader sees either the old file or the new one.
     """
-    record = {name: _as_json(value) for name, value in asdict(running).items()}
+    record = {
+        name: without_password(value) if isinstance(value, str) else value
+        for name, value in asdict(running).items()
+    }
     write_for_us(folder / _NOTE, json.dumps(record, indent=2) + "\n")
 
 
@@ -100,10 +110,6 @@ def write_for_us(file: Path, text: str) -> None:
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OURS), "w") as opened:
         opened.write(text)
     draft.replace(file)
-
-
-def _as_json(value: object) -> object:
-    return without_password(value) if isinstance(value, str) else value
 
 
 def withdraw(folder: Path) -> None:
@@ -133,6 +139,66 @@ def running_in(folder: Path) -> Running | None:
         ) from None
 
 
+def prepare_databases(files: Iterable[Path]) -> None:
+    """Create missing sqlite files, and let several processes read while one writes (WAL).
+
+    The mode is a property of the file, so once is enough. Blocks for disk writes.
+
+    Raises:
+        ConfigError: a file is something else, or another program holds it.
+    """
+    for file in files:
+        try:
+            with closing(sqlite3.connect(file)) as database:
+                database.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.Error as error:
+            remedy = "move it away, or name another folder with --data-path"
+            raise ConfigError([f"{file}: {error}; {remedy}"]) from error
+
+
+def zookeeper_environ(password_file: str) -> dict[str, str]:
+    """Return the environment variables with the login to ZooKeeper."""
+    if not password_file:
+        return {}
+    return {f"{ENV_PREFIX}USERNAME": USERNAME, f"{ENV_PREFIX}PASSWORD_FILE": password_file}
+
+
+def with_login(settings: Settings, password_file: str) -> Settings:
+    """Return settings with the login to ZooKeeper; reads the password.
+
+    Raises:
+        ConfigError: the file is unusable.
+    """
+    if not password_file:
+        return settings
+    password = read_cluster_secret(Path(password_file))
+    return replace(settings, username=USERNAME, password=password)
+
+
+def with_password(url: str, password_file: str) -> str:
+    """Return the URL of a Redis with the password in the file.
+
+    Raises:
+        ConfigError: the file is unusable.
+    """
+    if not password_file:
+        return url
+    scheme, _, place = url.partition("://")
+    password = quote(read_cluster_secret(Path(password_file)), safe="")
+    return f"{scheme}://:{password}@{place.rpartition('@')[2]}"
+
+
+def _opened_lock(folder: Path) -> TextIO:
+    try:
+        folder.mkdir(_OUR_FOLDER, parents=True, exist_ok=True)
+        if folder.stat().st_mode & 0o077:
+            raise ConfigError([f"data path {folder}: {_OPEN.format(folder)}"])
+        return (folder / _LOCK).open("a+", encoding="ascii")
+    except OSError as error:
+        remedy = "name a folder that you can write to with --data-path"
+        raise ConfigError([f"data path {folder}: {error.strerror}; {remedy}"]) from error
+
+
 def _is_claimed(folder: Path) -> bool:
     lock = folder / _LOCK
     if not lock.exists():
@@ -143,10 +209,3 @@ def _is_claimed(folder: Path) -> bool:
         except BlockingIOError:
             return True
     return False
-
-
-def _taken(folder: Path, pid: str) -> str:
-    return (
-        f"a cluster runs in {folder.resolve()} already (pid {pid or 'unknown'});"
-        " end it first, or choose another folder"
-    )

@@ -6,11 +6,14 @@ Pure: nothing here starts, reads or writes anything.
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
 from pyspider_zk.config import SECRET_FILE_VARIABLE, Settings
-from pyspider_zk.local.logins import with_login, zookeeper_environ
+from pyspider_zk.databases.connecting import DATABASES
+from pyspider_zk.listening import LOOPBACK
+from pyspider_zk.local.folder import CommonAddresses, with_login, zookeeper_environ
 from pyspider_zk.metrics.targets import TARGETS, on_free_port
 from pyspider_zk.secret_files import read_cluster_secret
 
@@ -26,7 +29,6 @@ URL_VARIABLES = {
 }
 """pyspider's environment variables for URLs with passwords; arguments are visible to all users."""
 RENDERER_VARIABLE = "PHANTOMJS_PROXY"
-LOOPBACK = "127.0.0.1"
 
 
 @dataclass(frozen=True)
@@ -36,25 +38,18 @@ class ProcessPlan:
     Attributes:
         folder: where data, logs and up.json go.
         schedulers: how many schedulers, until ``pyspider-zk scale`` says otherwise.
-        insist: the number was given explicitly, so it overrides an earlier ``scale``.
-        fetchers: how many fetchers.
-        processors: how many processors.
-        renderers: how many renderers, which the fetchers share.
+        fetchers, processors: how many.
+        renderers: how many, which the fetchers share.
         zookeeper: addresses of a ZooKeeper that runs, with its root; None: start one.
         message_queue: URL of a Redis that runs; None: start one.
-        taskdb: URL of the task database; None: a file in the folder.
-        projectdb: URL of the project database; None: a file in the folder.
-        resultdb: URL of the result database; None: a file in the folder.
+        taskdb, projectdb, resultdb: URLs of databases; None: files in the folder.
         webui_port: where the web UI listens; None: pyspider's 5000, or any if that is taken.
         config: a config.json for all processes.
-        drain: seconds that a scheduler may take to hand over its slots, and a fetcher to finish
-            its pages; each process gets a little more before it is killed.
         settings: what connections of `up` itself are set to, but for hosts and root.
     """
 
     folder: Path = Path("data")
     schedulers: int = 3
-    insist: bool = False
     fetchers: int = 1
     processors: int = 2
     renderers: int = 0
@@ -65,7 +60,6 @@ class ProcessPlan:
     resultdb: str | None = field(default=None, repr=False)
     webui_port: int | None = None
     config: Path | None = None
-    drain: float = Settings.drain
     settings: Settings = field(default_factory=Settings)
 
     @property
@@ -88,33 +82,17 @@ class ProcessPlan:
         return self.folder / "logs"
 
 
-@dataclass(frozen=True)
-class Addresses:
+@dataclass(frozen=True, kw_only=True)
+class Addresses(CommonAddresses):
     """Addresses of the parts of a running cluster.
 
     Attributes:
-        zookeeper: ``host:port,host:port/root``.
-        message_queue: URL of the message queue.
-        taskdb: URL of the task database.
-        projectdb: URL of the project database.
-        resultdb: URL of the result database.
         webui_port: the web UI's port on loopback.
         renderer_ports: those of the renderers.
-        secret_file: of the secret that was created for the cluster; empty: it has one already.
-        zookeeper_password_file: of the password created for ZooKeeper; empty: none.
-        redis_password_file: of the password created for Redis; empty: none.
     """
 
-    zookeeper: str
-    message_queue: str = field(repr=False)
-    taskdb: str = field(repr=False)
-    projectdb: str = field(repr=False)
-    resultdb: str = field(repr=False)
     webui_port: int
     renderer_ports: tuple[int, ...] = ()
-    secret_file: str = ""
-    zookeeper_password_file: str = ""
-    redis_password_file: str = ""
 
     def settings(self, plan: ProcessPlan) -> Settings:
         """Return settings for programs that use this cluster; reads the secrets' files.
@@ -147,18 +125,14 @@ class Command:
 
     name: str
     line: tuple[str, ...]
-    environ: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
+    environ: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 def database_files(plan: ProcessPlan) -> dict[str, Path]:
     """Return the sqlite file of each database that the plan gives no URL for."""
-    kinds = ("taskdb", "projectdb", "resultdb")
     folder = plan.folder.resolve()
-    return {
-        kind: folder / f"{kind.removesuffix('db')}.db"
-        for kind in kinds
-        if getattr(plan, kind) is None
-    }
+    missing = [kind for kind in DATABASES if getattr(plan, kind) is None]
+    return {kind: folder / f"{kind.removesuffix('db')}.db" for kind in missing}
 
 
 def sqlite_url(kind: str, file: Path) -> str:
@@ -168,51 +142,57 @@ def sqlite_url(kind: str, file: Path) -> str:
 
 def database_urls(plan: ProcessPlan) -> dict[str, str]:
     """Return the URL of each database, by kind."""
-    files = database_files(plan)
-    given = {kind: getattr(plan, kind) for kind in ("taskdb", "projectdb", "resultdb")}
-    return {
-        kind: sqlite_url(kind, files[kind]) if url is None else url for kind, url in given.items()
-    }
+    made = {kind: sqlite_url(kind, file) for kind, file in database_files(plan).items()}
+    return {kind: made.get(kind) or getattr(plan, kind) for kind in DATABASES}
 
 
 def scheduler_command(plan: ProcessPlan, addresses: Addresses, number: int) -> Command:
     """Return the command of a scheduler; its name keeps its member number across restarts."""
     name = SCHEDULER_NAME.format(number=number)
-    return Command(
-        f"scheduler-{name}",
-        (*_base(plan, addresses), "scheduler", "--xmlrpc-host", LOOPBACK, "--xmlrpc-port", "0"),
-        MappingProxyType(
-            {
-                NAME_VARIABLE: name,
-                **_places(addresses),
-                **_metrics(plan),
-                **secret_environ(addresses),
-            }
-        ),
-    )
+    line = ("scheduler", "--xmlrpc-host", LOOPBACK, "--xmlrpc-port", "0")
+    environ = {NAME_VARIABLE: name, **_secret(addresses)}
+    return _command(plan, addresses, f"scheduler-{name}", line, environ)
 
 
 def component_commands(plan: ProcessPlan, addresses: Addresses) -> list[Command]:
     """Return the commands of everything except schedulers."""
-    lines = {
-        **{f"fetcher-{n}": _fetcher_line(n) for n in range(plan.fetchers)},
-        **{f"processor-{n}": ("processor",) for n in range(plan.processors)},
-        **{
-            f"renderer-{n}": ("renderer", "--host", LOOPBACK, "--port", str(port))
-            for n, port in enumerate(addresses.renderer_ports)
-        },
-        "result-worker": ("result-worker",),
-        "webui": ("webui", "--host", LOOPBACK, "--port", str(addresses.webui_port)),
-    }
-    base, places = _base(plan, addresses), {**_places(addresses), **_metrics(plan)}
-    secret = secret_environ(addresses)
-    more = {f"fetcher-{n}": secret | _renderer(addresses, n) for n in range(plan.fetchers)}
-    more |= {f"renderer-{n}": secret for n in range(plan.renderers)}
-    more["webui"] = secret | _renderer(addresses, 0)
+    command, secret = partial(_command, plan, addresses), _secret(addresses)
+    local = ("--host", LOOPBACK, "--port")
     return [
-        Command(name, (*base, *line), MappingProxyType({**places, **more.get(name, {})}))
-        for name, line in lines.items()
+        *(
+            command(f"fetcher-{n}", _fetcher_line(n), secret | _renderer(addresses, n))
+            for n in range(plan.fetchers)
+        ),
+        *(command(f"processor-{n}", ("processor",)) for n in range(plan.processors)),
+        *(
+            command(f"renderer-{n}", ("renderer", *local, str(port)), secret)
+            for n, port in enumerate(addresses.renderer_ports)
+        ),
+        command("result-worker", ("result-worker",)),
+        command(
+            "webui",
+            ("webui", *local, str(addresses.webui_port)),
+            secret | _renderer(addresses, 0),
+        ),
     ]
+
+
+def _command(
+    plan: ProcessPlan,
+    addresses: Addresses,
+    name: str,
+    line: tuple[str, ...],
+    more: Mapping[str, str] = MappingProxyType({}),
+) -> Command:
+    """Return the command of a process, which knows where all is and has a port for its metrics."""
+    config = () if plan.config is None else ("--config", str(plan.config.resolve()))
+    folder = ("--data-path", str(plan.folder.resolve()))
+    environ = {variable: getattr(addresses, url) for url, variable in URL_VARIABLES.items()}
+    environ |= zookeeper_environ(addresses.zookeeper_password_file)
+    if plan.settings.metrics:
+        environ[METRICS_VARIABLE] = on_free_port(plan.settings.metrics)
+    where = (*PROGRAM, *config, "--zookeeper", addresses.zookeeper, *folder)
+    return Command(name, (*where, *line), {**environ, **more})
 
 
 def _renderer(addresses: Addresses, number: int) -> dict[str, str]:
@@ -226,24 +206,6 @@ def _fetcher_line(number: int) -> tuple[str, ...]:
     return ("fetcher", "--xmlrpc-port", "0") if number else ("fetcher",)
 
 
-def secret_environ(addresses: Addresses) -> dict[str, str]:
+def _secret(addresses: Addresses) -> dict[str, str]:
     """Return the variables with the secret, for processes that are called, or call others."""
     return {SECRET_FILE_VARIABLE: addresses.secret_file} if addresses.secret_file else {}
-
-
-def _base(plan: ProcessPlan, addresses: Addresses) -> tuple[str, ...]:
-    config = () if plan.config is None else ("--config", str(plan.config.resolve()))
-    folder = ("--data-path", str(plan.folder.resolve()))
-    return (*PROGRAM, *config, "--zookeeper", addresses.zookeeper, *folder)
-
-
-def _metrics(plan: ProcessPlan) -> dict[str, str]:
-    """Return the variable by which each process serves metrics on a port of its own."""
-    metrics = plan.settings.metrics
-    return {METRICS_VARIABLE: on_free_port(metrics)} if metrics else {}
-
-
-def _places(addresses: Addresses) -> dict[str, str]:
-    """Return the variables with all addresses and logins of a process."""
-    urls = {variable: getattr(addresses, name) for name, variable in URL_VARIABLES.items()}
-    return {**urls, **zookeeper_environ(addresses.zookeeper_password_file)}

@@ -1,7 +1,12 @@
-"""Real servers for one machine: a ZooKeeper and a Redis as child processes on loopback ports."""
+"""Real servers for one machine: a ZooKeeper and a Redis as child processes on loopback ports.
 
+Each comes back on the port it had the last time in its folder, if that is free.
+"""
+
+import errno
 import hashlib
 import os
+import random
 import socket
 import time
 from abc import ABC, abstractmethod
@@ -10,10 +15,10 @@ from typing import ClassVar, Self
 from urllib.parse import quote
 
 from pyspider_zk.errors import Unavailable
-from pyspider_zk.local import ports, programs
+from pyspider_zk.listening import LOOPBACK
+from pyspider_zk.local import programs
 from pyspider_zk.local.child import Child, rotate, tail
 from pyspider_zk.local.folder import write_for_us
-from pyspider_zk.local.ports import LOOPBACK
 
 PORTS_TO_TRY = 5
 PROBE_PAUSE = 0.05  # seconds
@@ -38,12 +43,45 @@ autopurge.purgeInterval=1
 4lw.commands.whitelist=conf,mntr,ruok,srvr
 """
 
+LASTING = range(26_000, 32_768)
+"""Ports above pyspider's own and below those that Linux gives to outgoing connections.
+
+One of the latter may be gone before a server listens on it, or when the server comes back to it.
+"""
+
+_PROBES = 100
+
+
+def is_free(port: int) -> bool:
+    """Return whether a server could listen on the loopback port just now."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((LOOPBACK, port))
+        except OSError as error:
+            if error.errno in (errno.EADDRINUSE, errno.EACCES):
+                return False
+            raise
+    return True
+
+
+def preferred_port(note: Path) -> int:
+    """Return the remembered port, if it is free, or else any free one."""
+    text = note.read_text(encoding="ascii").strip() if note.exists() else ""
+    port = int(text) if text.isdecimal() else 0
+    return port if 0 < port < 65536 and is_free(port) else any_free()
+
+
+def remember_port(note: Path, port: int) -> None:
+    """Store the port for the next start."""
+    note.write_text(f"{port}\n", encoding="ascii")
+
 
 class Server(ABC):
     """A server process with its data below one folder.
 
-    It comes back on the port it had the last time in this folder, if that is free. Not
-    thread-safe; start it from a thread that outlives it.
+    Not thread-safe; start it from a thread that outlives it. Before, its port and process id raise
+    RuntimeError.
 
     Args:
         folder: where its data, configuration and remembered port are; made if missing.
@@ -83,7 +121,7 @@ class Server(ABC):
         self.folder.mkdir(parents=True, exist_ok=True)
         rotate(self.log)
         for _ in range(PORTS_TO_TRY):
-            port = self._wanted_port or ports.preferred(self._note)
+            port = self._wanted_port or preferred_port(self._note)
             if self._serve(port):
                 return
             if self._wanted_port is not None:
@@ -97,11 +135,7 @@ class Server(ABC):
 
     @property
     def port(self) -> int:
-        """The port it listens on.
-
-        Raises:
-            RuntimeError: it was never started.
-        """
+        """The port it listens on."""
         if self._port is None:
             raise RuntimeError(f"{self.name} was never started")
         return self._port
@@ -113,11 +147,7 @@ class Server(ABC):
 
     @property
     def pid(self) -> int:
-        """The id of its process.
-
-        Raises:
-            RuntimeError: it was never started.
-        """
+        """The id of its process."""
         if self._child is None:
             raise RuntimeError(f"{self.name} was never started")
         return self._child.pid
@@ -150,7 +180,7 @@ class Server(ABC):
                 return False
             raise
         self._port = port
-        ports.remember(self._note, port)
+        remember_port(self._note, port)
         return True
 
     def _await_answer(self, child: Child, port: int) -> None:
@@ -262,6 +292,16 @@ class RedisServer(Server):
         login = _request("AUTH", self._password) if self._password else b""
         answer = _ask(port, login + b"PING\r\nINFO server\r\nQUIT\r\n")
         return "+PONG" in answer and f"process_id:{pid}\r\n" in answer
+
+
+def any_free() -> int:
+    """Return a loopback port that is free just now; another process may take it first."""
+    for port in random.sample(LASTING, _PROBES):
+        if is_free(port):
+            return port
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.bind((LOOPBACK, 0))
+        return int(probe.getsockname()[1])
 
 
 def _request(*words: str) -> bytes:

@@ -14,8 +14,7 @@ from typing import Any
 from pyspider.processor.project_module import ProjectFinder
 
 from pyspider_zk.components.parent_death import die_with
-from pyspider_zk.components.task_mark import TaskMark
-from pyspider_zk.components.watchdog import GRACE
+from pyspider_zk.components.watchdog import GRACE, TaskMark
 
 logger = logging.getLogger(__name__)
 

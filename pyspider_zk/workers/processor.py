@@ -18,7 +18,7 @@ from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.components.identity import presence
 from pyspider_zk.components.monitoring import Monitoring, monitored
 from pyspider_zk.components.signals import on_signals
-from pyspider_zk.components.task_mark import LostTask
+from pyspider_zk.components.watchdog import LostTask
 from pyspider_zk.components.wiring import (
     current_data_path,
     current_queues,

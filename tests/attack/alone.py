@@ -14,8 +14,7 @@ from kazoo.client import KazooClient
 
 from pyspider_zk.cluster.directory import Directory
 from pyspider_zk.config import Settings
-from pyspider_zk.local.folder import Running
-from pyspider_zk.local.logins import with_password
+from pyspider_zk.local.folder import Running, with_password
 from pyspider_zk.zookeeper.access import login
 from tests.attack.canaries import plant
 from tests.attack.doors import PORTS

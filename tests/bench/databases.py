@@ -7,7 +7,7 @@ from pathlib import Path
 from pyspider.database import connect_database
 
 from pyspider_zk.databases.sqlite import transaction
-from pyspider_zk.local.databases import prepare
+from pyspider_zk.local.folder import prepare_databases
 from pyspider_zk.local.plan import sqlite_url
 
 KINDS = ("taskdb", "projectdb", "resultdb")
@@ -24,7 +24,7 @@ def sqlite(folder: Path) -> Urls:
 
 def with_log(folder: Path) -> Urls:
     """Return three files with a write-ahead log, as ``pyspider-zk up`` makes them."""
-    prepare(folder / f"{kind}.db" for kind in KINDS)
+    prepare_databases(folder / f"{kind}.db" for kind in KINDS)
     return sqlite(folder)
 
 

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 from pyspider_zk.errors import MissingService
-from pyspider_zk.local.ports import LOOPBACK
+from pyspider_zk.listening import LOOPBACK
 from pyspider_zk.local.services import Server
 
 USER = "postgres"

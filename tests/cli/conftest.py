@@ -1,9 +1,11 @@
 """The command, run in this process in a folder and an environment of its own."""
 
 import logging
+import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,8 @@ from pyspider_zk.cluster.coordinator import Coordinator
 from pyspider_zk.cluster.presence import Presence
 from pyspider_zk.cluster.records import Component, ComponentKind, Load, Member
 from pyspider_zk.config import Settings
+from pyspider_zk.local.folder import Running, announce, claimed
+from tests.support.live_cluster import LiveCluster, living
 
 Run = Callable[..., Result]
 
@@ -93,5 +97,35 @@ def cluster(cluster_settings: Settings, eventually: Callable[..., None]) -> Iter
         member.stop()
 
 
+@pytest.fixture
+def live(
+    tmp_path: Path,
+    cluster_settings: Settings,
+    eventually: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[LiveCluster]:
+    """Give a cluster of three projects and a scheduler, whose secret commands find."""
+    monkeypatch.setenv("PYSPIDER_ZK_SECRET", cluster_settings.secret)
+    monkeypatch.setenv("LOGNAME", "ann")
+    with living(LiveCluster(tmp_path, cluster_settings), eventually) as made:
+        yield made
+
+
+@contextmanager
+def announced(zookeeper: str, message_queue: str) -> Iterator[None]:
+    """Let this process be an `up` that runs a cluster in ./data."""
+    urls = dict.fromkeys(("taskdb", "projectdb", "resultdb", "webui"), "")
+    where = {"zookeeper": zookeeper, "message_queue": message_queue}
+    with claimed(Path("data")):
+        announce(Path("data"), Running(pid=os.getpid(), schedulers=1, **where, **urls))
+        yield
+
+
 def hosts(settings: Settings) -> str:
     return f"{settings.hosts}{settings.root}"
+
+
+def ended(result: Result, code: int = 0) -> Result:
+    """Return how a command ended, which must be with this code."""
+    assert result.exit_code == code, result.output
+    return result

@@ -12,7 +12,7 @@ import pytest
 
 from pyspider_zk.cli.stock import set_apart
 from pyspider_zk.config import Settings
-from tests.cli.conftest import Run, hosts
+from tests.cli.conftest import Run, ended, hosts
 from tests.support.processes import lines_until, process, rest
 
 pytestmark = pytest.mark.slow  # each runs whole components of pyspider
@@ -156,6 +156,5 @@ def test_loggers_that_exist_before_pyspider_sets_logging_up_are_heard(
     (tmp_path / "asking.py").write_text(ASKING)
     for name in ("pyspider_zk.early", "result"):  # the second is the result worker's own
         logging.getLogger(name)
-    result = run("result-worker", "--result-cls", "asking.Asking")
-    assert result.exit_code == 0, result.output
+    result = ended(run("result-worker", "--result-cls", "asking.Asking"))
     assert result.stdout == "pyspider_zk.early disabled: False\nresult disabled: False\n"

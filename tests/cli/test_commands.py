@@ -1,13 +1,19 @@
-"""What commands and options there are."""
+"""What commands and options there are, and what a process loads for them."""
+
+import subprocess
+import sys
 
 import click
 import pytest
 from pyspider import run as stock
 
-from pyspider_zk.cli.insecure import INSECURE_HELP
+from pyspider_zk import webui
+from pyspider_zk.cli.components import CLUSTER_CLASSES, INSECURE_HELP
 from pyspider_zk.cli.main import cli
-from pyspider_zk.cli.stock import ALONE, CLUSTER_CLASSES, command_name
-from tests.cli.conftest import Run
+from pyspider_zk.cli.stock import ALONE, command_name
+from pyspider_zk.webui import instance
+from tests.cli.conftest import Run, ended
+from tests.support.processes import ROOT
 
 STOCK = [command_name(command) for command in stock.cli.commands.values()]
 
@@ -35,9 +41,7 @@ def test_every_command_has_pyspider_s_options(name: str) -> None:
 
 @pytest.mark.parametrize("name", [*STOCK, "result_worker", "send_message", *sorted(cli.own)])
 def test_every_command_explains_itself(run: Run, name: str) -> None:
-    result = run(name, "--help")
-    assert result.exit_code == 0, result.output
-    assert f"Usage: pz {name.replace('_', '-')}" in result.output
+    assert f"Usage: pz {name.replace('_', '-')}" in ended(run(name, "--help")).output
 
 
 @pytest.mark.parametrize(("name", "choice"), CLUSTER_CLASSES.items())
@@ -68,9 +72,7 @@ def test_commands_that_run_alone_keep_pyspider_s_defaults() -> None:
 
 
 def test_an_unknown_command_is_answered_with_the_likely_one(run: Run) -> None:
-    result = run("shceduler")
-    assert result.exit_code == 2
-    assert "'scheduler'" in result.output
+    assert "'scheduler'" in ended(run("shceduler"), 2).output
 
 
 def test_the_version_names_both_packages(run: Run) -> None:
@@ -85,3 +87,19 @@ def test_a_class_that_does_not_exist_is_named(run: Run) -> None:
     )
     assert result.exit_code == 2
     assert "cannot load 'pyspider_zk.hooks.Other'" in result.output
+
+
+@pytest.mark.parametrize(
+    "modules", [{"flask", "marshmallow"}, {"sqlalchemy"}], ids=["web UI", "databases on servers"]
+)
+def test_a_process_loads_only_what_it_needs(modules: set[str]) -> None:
+    code = f"import sys, pyspider_zk.cli.main; print({modules} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("set()\n", "")
+
+
+def test_the_package_of_the_web_ui_has_what_pyspider_asks_for_and_nothing_else() -> None:
+    assert webui.app is instance.app
+    assert webui.ClusterWebUI is instance.ClusterWebUI
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        _ = webui.nothing

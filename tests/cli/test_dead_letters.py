@@ -1,19 +1,16 @@
 """``dead-letters`` shows what nobody could use, puts it back, or drops it."""
 
 import json
-import os
-from pathlib import Path
 from typing import Any
 
 import pytest
 import redis
 
-from pyspider_zk.local.folder import Running, announce, claimed
 from pyspider_zk.queues.api import Message, SlotQueues
 from pyspider_zk.queues.codec import encode
 from pyspider_zk.queues.connect import connect
 from pyspider_zk.queues.names import QueueKind
-from tests.cli.conftest import Run
+from tests.cli.conftest import Run, announced, ended
 
 SLOTS = 8
 
@@ -35,8 +32,7 @@ def reject(queues: SlotQueues, *bodies: object) -> list[str]:
 
 
 def listed(run: Run, url: str, *options: object) -> Any:
-    result = run("--message-queue", url, "dead-letters", "list", "--json", *options)
-    assert result.exit_code == 0, result.output
+    result = ended(run("--message-queue", url, "dead-letters", "list", "--json", *options))
     return json.loads(result.stdout)
 
 
@@ -93,9 +89,7 @@ def test_a_letter_whose_time_is_none_is_shown(run: Run, redis_url: str, queues: 
         (key,) = client.keys("*dead*")
         ((_, fields),) = client.xrange(key)
         client.xadd(key, fields, id="18446744073709551614-1")
-    result = run("dead-letters", "list", "--message-queue", redis_url)
-    assert result.exit_code == 0, result.output
-    assert "unreadable" in result.stdout
+    assert "unreadable" in ended(run("dead-letters", "list", "--message-queue", redis_url)).stdout
 
 
 @pytest.mark.redis
@@ -146,8 +140,7 @@ def test_a_tag_that_is_not_there_is_an_error_after_the_others_are_done(
     run: Run, redis_url: str, queues: SlotQueues, command: str
 ) -> None:
     (tag,) = reject(queues, "a")
-    result = run("dead-letters", command, "1-1", tag, "x", "--message-queue", redis_url)
-    assert result.exit_code == 1
+    result = ended(run("dead-letters", command, "1-1", tag, "x", "--message-queue", redis_url), 1)
     assert result.stdout.startswith("1 dead letter ")
     assert "2 of these tags are not there" in result.stderr
     assert queues.dead() == 0
@@ -166,26 +159,13 @@ def test_the_cluster_that_up_runs_in_this_folder_is_found(
     run: Run, redis_url: str, queues: SlotQueues
 ) -> None:
     reject(queues, "a")
-    note = dict.fromkeys(("taskdb", "projectdb", "resultdb", "webui"), "")
-    with claimed(Path("data")):
-        announce(
-            Path("data"),
-            Running(
-                pid=os.getpid(),
-                zookeeper="127.0.0.1:1",
-                message_queue=redis_url,
-                schedulers=1,
-                **note,
-            ),
-        )
+    with announced("127.0.0.1:1", redis_url):
         found = json.loads(run("dead-letters", "list", "--json").stdout)
     assert found["total"] == 1
 
 
 def test_without_any_message_queue_the_remedy_is_told(run: Run) -> None:
-    result = run("dead-letters", "list")
-    assert result.exit_code == 2
-    assert "--message-queue" in result.stderr
+    assert "--message-queue" in ended(run("dead-letters", "list"), 2).stderr
 
 
 def test_a_message_queue_that_is_away_is_named(run: Run) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from pyspider_zk.config import Settings
 from pyspider_zk.local.services import RedisServer
-from tests.cli.conftest import Run, hosts
+from tests.cli.conftest import Run, ended, hosts
 from tests.support.processes import ROOT
 from tests.support.running_cluster import up
 
@@ -170,8 +170,7 @@ def test_a_web_ui_that_would_not_start(
 def test_urls_that_are_none_are_findings_without_their_passwords(run: Run) -> None:
     where = ("--zookeeper", "127.0.0.1:1", "--message-queue", f"redis://:{CANARY}@[::1/0")
     taskdb = f"sqlalchemy+postgresql+taskdb://u:{CANARY}@[::1/taskdb"
-    result = run("doctor", "--json", *where, "--taskdb", taskdb)
-    assert result.exit_code == 1
+    result = ended(run("doctor", "--json", *where, "--taskdb", taskdb), 1)
     assert "written correctly" in findings(result.stdout, "Redis", "failed")
     assert findings(result.stdout, "taskdb", "failed")
     assert CANARY not in result.output
@@ -185,9 +184,7 @@ def test_packages_are_compared_with_the_lock_file_that_is_named(run: Run, tmp_pa
 
 
 def test_without_a_cluster_it_says_how_to_name_one(run: Run) -> None:
-    result = run("doctor")
-    assert result.exit_code == 3
-    assert "name its ZooKeeper" in result.output
+    assert "name its ZooKeeper" in ended(run("doctor"), 3).output
 
 
 def test_sqlite_is_examined_where_sqlalchemy_is_not_installed(tmp_path: Path) -> None:

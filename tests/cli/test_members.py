@@ -12,7 +12,7 @@ from pyspider.database import connect_database
 
 from pyspider_zk.cluster.orders import ScaleNode
 from pyspider_zk.config import Settings
-from tests.cli.conftest import Run, hosts
+from tests.cli.conftest import Run, ended, hosts
 from tests.support.processes import PROGRAM, STOCK_PROGRAM, lines_until, process, rest
 from tests.support.secured_servers import authority
 
@@ -86,8 +86,7 @@ def test_all_refuses_a_cluster_with_other_slots_once(
     cluster: Settings, redis_url: str, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYSPIDER_ZK_SLOTS", "8")
-    result = run("--zookeeper", hosts(cluster), "--message-queue", redis_url, "all")
-    assert result.exit_code == 4
+    result = ended(run("--zookeeper", hosts(cluster), "--message-queue", redis_url, "all"), 4)
     assert result.stderr.startswith(f"Error: the cluster at {cluster.root} was born with 256 slots")
     assert result.stderr.count("\n") == 1
 
@@ -103,8 +102,7 @@ def test_scale_asks_the_up_that_runs_the_cluster(cluster: Settings, run: Run) ->
 
 @pytest.mark.zk
 def test_scale_says_how_many_run_when_it_gives_up(cluster: Settings, run: Run) -> None:
-    result = run("scale", "4", "--timeout", "0", "--zookeeper", hosts(cluster))
-    assert result.exit_code == 3
+    result = ended(run("scale", "4", "--timeout", "0", "--zookeeper", hosts(cluster)), 3)
     assert "1 schedulers run after 0 s, not 4" in result.stderr
 
 

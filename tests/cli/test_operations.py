@@ -5,7 +5,7 @@ import os
 import pty
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,9 @@ from pyspider.database.base.taskdb import TaskDB
 from pyspider_zk.cluster.events import Event
 from pyspider_zk.config import Settings
 from pyspider_zk.jobs.model import BatchRecord
-from tests.cli.conftest import Run, hosts
+from tests.cli.conftest import Run, ended, hosts
 from tests.support.connected import connected
-from tests.support.live_cluster import LiveCluster, living
+from tests.support.live_cluster import LiveCluster
 from tests.support.processes import PROGRAM, ROOT, lines_until, process
 
 pytestmark = pytest.mark.zk
@@ -26,22 +26,8 @@ Ask = Callable[..., Any]
 
 
 @pytest.fixture
-def live(
-    tmp_path: Path,
-    cluster_settings: Settings,
-    eventually: Callable[..., None],
-    monkeypatch: pytest.MonkeyPatch,
-) -> Iterator[LiveCluster]:
-    """Give a cluster of three projects and a scheduler, whose secret commands find."""
-    monkeypatch.setenv("PYSPIDER_ZK_SECRET", cluster_settings.secret)
-    with living(LiveCluster(tmp_path, cluster_settings), eventually) as made:
-        yield made
-
-
-@pytest.fixture
-def ask(run: Run, live: LiveCluster, monkeypatch: pytest.MonkeyPatch) -> Ask:
+def ask(run: Run, live: LiveCluster) -> Ask:
     """Give the function that runs a command at this cluster."""
-    monkeypatch.setenv("LOGNAME", "ann")
     return lambda *arguments, **more: run("--zookeeper", hosts(live.settings), *arguments, **more)
 
 
@@ -63,8 +49,7 @@ COMMANDS: list[tuple[list[object], str, object]] = [
 def test_what_is_asked_for_is_done_when_the_command_ends(
     ask: Ask, live: LiveCluster, arguments: list[object], column: str, value: object
 ) -> None:
-    result = ask(*arguments)
-    assert result.exit_code == 0, result.output
+    result = ended(ask(*arguments))
     assert " done: " in result.stdout
     assert live.database("project").get("b")[column] == value
 
@@ -91,8 +76,7 @@ def test_refetch_fetches_what_failed_again(ask: Ask, live: LiveCluster) -> None:
 
 
 def test_failures_are_named_and_end_with_1(ask: Ask) -> None:
-    result = ask("run", "a", "b")
-    assert result.exit_code == 1
+    result = ended(ask("run", "a", "b"), 1)
     assert "run failed: 1 of 2 projects, 1 failed" in result.stdout
     assert "  b: " in result.stderr
 
@@ -116,15 +100,13 @@ def test_on_a_terminal_the_progress_is_shown(live: LiveCluster, tmp_path: Path) 
 
 
 def test_who_does_not_wait_gets_the_job(ask: Ask) -> None:
-    result = ask("delete", "b", "--yes", "--no-wait", "--id", "mine")
-    assert result.exit_code == 0
+    result = ended(ask("delete", "b", "--yes", "--no-wait", "--id", "mine"))
     assert "(batch mine)" in result.stdout
     assert ask("batch", "mine", "--follow").exit_code == 0
 
 
 def test_who_waits_too_short_is_told_so(ask: Ask) -> None:
-    result = ask("delete", "b", "--yes", "--timeout", 0, "--id", "mine")
-    assert result.exit_code == 1
+    result = ended(ask("delete", "b", "--yes", "--timeout", 0, "--id", "mine"), 1)
     assert "batch mine is at work" in result.stderr
 
 
@@ -171,8 +153,7 @@ def test_a_wrong_command_ends_with_2_and_names_the_culprit(
 def test_deleting_asks_for_the_name_or_the_number(
     ask: Ask, live: LiveCluster, names: list[str], typed: str
 ) -> None:
-    result = ask("delete", *names, input=f"{typed}\n")
-    assert result.exit_code == 0, result.output
+    ended(ask("delete", *names, input=f"{typed}\n"))
     assert not statuses(live).keys() & set(names)
 
 
@@ -181,8 +162,7 @@ def test_deleting_does_nothing_without_the_right_answer(
     ask: Ask, live: LiveCluster, typed: str
 ) -> None:
     before = statuses(live)
-    result = ask("delete", "b", input=typed)
-    assert result.exit_code == 1
+    ended(ask("delete", "b", input=typed), 1)
     assert statuses(live) == before
     assert ask("batches").stdout == "no batches\n"
 
@@ -210,8 +190,7 @@ def test_jobs_are_listed_newest_first(ask: Ask) -> None:
 
 def test_a_job_tells_how_it_ended(ask: Ask) -> None:
     ask("run", "b", "--id", "mine")
-    result = ask("batch", "mine")
-    assert result.exit_code == 1
+    result = ended(ask("batch", "mine"), 1)
     assert "run failed: 0 of 1 project, 1 failed" in result.stdout
     assert json.loads(ask("batch", "mine", "--json").stdout)["failed"] == 1
 
@@ -306,6 +285,4 @@ def test_events_are_followed_until_ctrl_c(ask: Ask, live: LiveCluster, tmp_path:
 
 
 def test_without_a_cluster_the_remedy_is_told(run: Run) -> None:
-    result = run("batches")
-    assert result.exit_code == 3
-    assert "pyspider-zk up" in result.stderr
+    assert "pyspider-zk up" in ended(run("batches"), 3).stderr

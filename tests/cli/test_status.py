@@ -16,8 +16,7 @@ import pytest
 from pyspider.message_queue import connect_message_queue
 from rich.console import Console
 
-from pyspider_zk.cli.overview import Observer, Overview, QueueCounts
-from pyspider_zk.cli.status import render
+from pyspider_zk.cli.status import ClusterTables, Observer, Overview, QueueCounts
 from pyspider_zk.cluster.records import (
     Assignment,
     Cluster,
@@ -31,12 +30,11 @@ from pyspider_zk.cluster.records import (
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import Unavailable
 from pyspider_zk.groups.ids import MemberId
-from pyspider_zk.local.folder import Running, announce, claimed
 from pyspider_zk.local.services import RedisServer
 from pyspider_zk.queues.api import Message
 from pyspider_zk.queues.connect import connect
 from pyspider_zk.queues.names import QueueKind
-from tests.cli.conftest import MEMBER, Run, hosts
+from tests.cli.conftest import MEMBER, Run, announced, ended, hosts
 
 
 def fill(url: str, slots: int) -> None:
@@ -101,18 +99,7 @@ def test_a_message_queue_that_is_away_does_not_hide_the_members(
 def test_the_cluster_that_up_runs_in_this_folder_is_found(
     run: Run, cluster: Settings, redis_url: str
 ) -> None:
-    note = dict.fromkeys(("taskdb", "projectdb", "resultdb", "webui"), "")
-    with claimed(Path("data")):
-        announce(
-            Path("data"),
-            Running(
-                pid=os.getpid(),
-                zookeeper=hosts(cluster),
-                message_queue=redis_url,
-                schedulers=1,
-                **note,
-            ),
-        )
+    with announced(hosts(cluster), redis_url):
         found = json.loads(run("status", "--json").stdout)
         elsewhere = run("--data-path", "other", "status")
     assert len(found["members"]) == 1
@@ -122,8 +109,7 @@ def test_the_cluster_that_up_runs_in_this_folder_is_found(
 
 @pytest.mark.zk
 def test_a_root_without_a_cluster_is_named(run: Run, cluster_settings: Settings) -> None:
-    result = run("status", "--zookeeper", hosts(cluster_settings))
-    assert result.exit_code == 4
+    result = ended(run("status", "--zookeeper", hosts(cluster_settings)), 4)
     assert f"there is no cluster at {cluster_settings.root}" in result.stderr
 
 
@@ -184,8 +170,7 @@ def test_watch_ends_well_though_it_is_interrupted_before_there_is_a_connection(
         return enter(observer)
 
     monkeypatch.setattr(Observer, "__enter__", interrupted)
-    result = run("--zookeeper", hosts(cluster), "status", "--json", "--watch")
-    assert result.exit_code == 0, result.output
+    ended(run("--zookeeper", hosts(cluster), "status", "--json", "--watch"))
 
 
 def test_watch_ends_well_though_what_it_asked_when_it_was_interrupted_fails(
@@ -204,22 +189,19 @@ def test_watch_ends_well_though_what_it_asked_when_it_was_interrupted_fails(
 
 
 def test_a_zookeeper_that_is_away_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pyspider_zk.cli.overview.PATIENCE", 0.2)
-    result = run("status", "--zookeeper", "127.0.0.1:1")
-    assert result.exit_code == 3
+    monkeypatch.setattr("pyspider_zk.cli.status.PATIENCE", 0.2)
+    result = ended(run("status", "--zookeeper", "127.0.0.1:1"), 3)
     assert result.stderr.startswith("Error: no ZooKeeper answers at 127.0.0.1:1")
 
 
 def test_without_any_cluster_the_remedy_is_told(run: Run) -> None:
-    result = run("status")
-    assert result.exit_code == 3
-    assert "pyspider-zk up" in result.stderr
+    assert "pyspider-zk up" in ended(run("status"), 3).stderr
 
 
 def picture(found: Cluster, queues: Mapping[str, int], width: int = 160) -> str:
     console = Console(width=width)
     with console.capture() as captured:
-        console.print(render(found, queues, now=1000.0 + 3661))
+        console.print(ClusterTables(found, queues, 1000.0 + 3661))
     return captured.get()
 
 

@@ -4,7 +4,7 @@ import os
 import signal
 import threading
 
-from pyspider_zk.components.signals import on_signals
+from pyspider_zk.components.signals import interrupts, on_signals
 from tests.support.stand_ins import running
 
 
@@ -53,3 +53,15 @@ def test_on_another_thread_the_block_just_runs() -> None:
     with running(block):
         pass
     assert seen == [before]
+
+
+def test_ctrl_c_is_counted_and_then_given_back() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    with interrupts() as asked:
+        assert not asked.any
+        send(signal.SIGINT)
+        assert asked.any
+        assert not asked.several
+        send(signal.SIGTERM)
+        assert asked.several
+    assert signal.getsignal(signal.SIGINT) is before

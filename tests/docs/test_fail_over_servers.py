@@ -12,8 +12,8 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from pyspider_zk.errors import Unavailable
+from pyspider_zk.listening import LOOPBACK
 from pyspider_zk.local import programs
-from pyspider_zk.local.ports import LOOPBACK
 from pyspider_zk.local.services import RedisServer, Server
 from pyspider_zk.queues.connect import connect
 from tests.docs.pages import blocks, read

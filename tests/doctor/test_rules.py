@@ -8,14 +8,21 @@ from pyspider_zk.cluster.events import Event
 from pyspider_zk.cluster.facts import ClusterFacts
 from pyspider_zk.cluster.records import Assignment, Cluster, Load, Member, Meta
 from pyspider_zk.config import Settings
-from pyspider_zk.doctor.clock_rules import clock_finding, cluster_clock_findings
-from pyspider_zk.doctor.cluster_rules import cluster_findings, secret_finding
-from pyspider_zk.doctor.entrance_rules import Entrance, entrance_finding
-from pyspider_zk.doctor.file_rules import KeptFile, file_findings
+from pyspider_zk.doctor.cluster_rules import (
+    clock_finding,
+    cluster_clock_findings,
+    cluster_findings,
+    secret_finding,
+)
+from pyspider_zk.doctor.entrances import Entrance, entrance_finding
 from pyspider_zk.doctor.findings import Finding, Grade
-from pyspider_zk.doctor.package_rules import package_findings
+from pyspider_zk.doctor.machine_rules import (
+    KeptFile,
+    file_findings,
+    package_findings,
+    secret_findings,
+)
 from pyspider_zk.doctor.redis_rules import redis_findings
-from pyspider_zk.doctor.secret_rules import secret_findings
 from pyspider_zk.doctor.zookeeper_rules import zookeeper_findings
 from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.queues.redis_facts import RedisFacts, SentinelView

@@ -17,7 +17,7 @@ from pyspider_zk.cluster.records import Cluster, Member
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.config import Settings
 from pyspider_zk.groups.ids import MemberId
-from pyspider_zk.local.ports import is_free
+from pyspider_zk.local.services import is_free
 from tests.support.chain_site import ChainSite, chain_script
 from tests.support.connected import connected, patient
 from tests.support.ports import own_port

@@ -19,7 +19,7 @@ from pyspider_zk.config import Settings
 from pyspider_zk.errors import Unavailable
 from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.jobs.finalizer import ARCHIVE
-from pyspider_zk.local.databases import prepare
+from pyspider_zk.local.folder import prepare_databases
 from pyspider_zk.queues.connect import connect
 from tests.integration.conftest import RATE, Crawl
 from tests.integration.dying import DIES_AT
@@ -84,7 +84,7 @@ def echo(redis_url: str) -> Iterator[Echo]:
 @pytest.fixture
 def databases(tmp_path: Path) -> Path:
     """Give the folder of the databases; several processes may read while one writes."""
-    prepare(tmp_path / f"{kind}.db" for kind in ("task", "project", "result"))
+    prepare_databases(tmp_path / f"{kind}.db" for kind in ("task", "project", "result"))
     return tmp_path
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pyspider_zk.cli.json_lines import TRAIL, JsonLines
+from pyspider_zk.cli.logs import TRAIL, JsonLines
 from pyspider_zk.config import Settings
 from pyspider_zk.projects.selection import Selection
 from tests.support.live_cluster import LiveCluster, living

@@ -1,9 +1,7 @@
 """Who has an account on the machine, but not ours, gets nothing of the servers that `up` starts."""
 
 import json
-import os
 import stat
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,12 +13,12 @@ from kazoo.exceptions import NoAuthError
 
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import Refused
-from pyspider_zk.local.folder import Running
-from pyspider_zk.local.logins import with_password
+from pyspider_zk.local.folder import Running, with_password
 from pyspider_zk.local.services import RedisServer, ZooKeeperServer
 from pyspider_zk.zookeeper.connection import Connection
 from pyspider_zk.zookeeper.protection import close_server
-from tests.support.running_cluster import PROGRAM, ROOT, settings_of, up
+from tests.local.commands import command_lines, run
+from tests.support.running_cluster import settings_of, up
 
 pytestmark = [pytest.mark.zk, pytest.mark.redis]
 
@@ -94,20 +92,6 @@ def allowed(attempt) -> bool:
     return True
 
 
-def run(folder: Path, *arguments: str) -> tuple[int, str]:
-    done = subprocess.run(
-        [*PROGRAM, *arguments],
-        cwd=folder,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=100,
-        check=False,
-    )
-    return done.returncode, done.stdout
-
-
 def asks_for_a_password(running: Running) -> bool:
     with redis.Redis.from_url(running.message_queue.replace("@", "")) as client:
         try:
@@ -117,23 +101,12 @@ def asks_for_a_password(running: Running) -> bool:
     return False
 
 
-def command_lines() -> str:
-    """Return what every user of the machine can read of its processes."""
-    found = []
-    for process in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            found.append(process.read_bytes().decode(errors="replace"))
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-    return "\n".join(found)
-
-
 @pytest.mark.slow
 def test_strangers_get_nothing_and_commands_need_no_options(
     tmp_path: Path,
 ) -> None:
     with up(tmp_path, "--schedulers", "1") as running:
-        lines = command_lines()
+        lines = "\n".join(command_lines())
         assert open_to_strangers(settings_of(running)) == READABLE_BY_DEFAULT
         assert asks_for_a_password(running)
         queue = running.message_queue.replace("@", "")

@@ -1,7 +1,6 @@
 """A whole cluster whose ZooKeeper and Redis want a login: nobody else sees anything of either."""
 
 import os
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +12,8 @@ from kazoo.exceptions import NoAuthError
 from pyspider_zk.config import Settings
 from pyspider_zk.local.services import RedisServer, ZooKeeperServer
 from pyspider_zk.zookeeper.connection import Connection
-from tests.support.running_cluster import PROGRAM, ROOT, up
+from tests.local.commands import command_lines, run
+from tests.support.running_cluster import up
 
 PASSWORDS = {"zookeeper": "zookeeper-HIDDEN-1", "redis": "redis-HIDDEN/2"}
 
@@ -55,31 +55,6 @@ def login(
     return Settings(
         hosts=zookeeper.address, root=zk_root, username="crawl", password=PASSWORDS["zookeeper"]
     )
-
-
-def run(folder: Path, *arguments: str) -> tuple[int, str]:
-    """Run a command to its end; return its exit code and all that it said."""
-    done = subprocess.run(
-        [*PROGRAM, *arguments],
-        cwd=folder,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=100,
-    )
-    return done.returncode, done.stdout
-
-
-def command_lines() -> list[str]:
-    """Return the command lines of every process that runs, as any user can read them."""
-    lines = []
-    for process in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            lines.append(process.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-    return lines
 
 
 def open_to(stranger: KazooClient, paths: list[str]) -> list[str]:

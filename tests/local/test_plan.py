@@ -23,6 +23,10 @@ ADDRESSES = Addresses(
 )
 
 
+def commands(where=ADDRESSES, plan=ProcessPlan()):  # noqa: B008 - it is frozen
+    return [scheduler_command(plan, where, 0), *component_commands(plan, where)]
+
+
 def test_a_plan_runs_as_many_of_each_component_as_it_says():
     plan = ProcessPlan(fetchers=2, processors=3)
 
@@ -66,12 +70,7 @@ def test_only_one_fetcher_serves_the_configured_port():
 
 
 def test_every_process_is_told_where_everything_is():
-    commands = [
-        scheduler_command(ProcessPlan(), ADDRESSES, 0),
-        *component_commands(ProcessPlan(), ADDRESSES),
-    ]
-
-    for command in commands:
+    for command in commands():
         line = command.line
         told = {word: line[at + 1] for at, word in enumerate(line) if word.startswith("--")}
         assert told["--zookeeper"] == ADDRESSES.zookeeper
@@ -92,13 +91,13 @@ def test_no_password_is_an_argument_or_shown():
     )
     plan = ProcessPlan(message_queue=secret.message_queue, taskdb=secret.taskdb)
 
-    commands = [scheduler_command(plan, secret, 0), *component_commands(plan, secret)]
+    found = commands(secret, plan)
 
-    assert len(commands) == 6
-    for command in commands:
+    assert len(found) == 6
+    for command in found:
         assert "HIDDEN" not in " ".join(command.line)
         assert "HIDDEN" in command.environ["AMQP_URL"]
-    assert "HIDDEN" not in repr((commands, plan, secret))
+    assert "HIDDEN" not in repr((found, plan, secret))
 
 
 def test_connections_of_its_own_have_the_login_and_go_to_the_cluster():
@@ -121,18 +120,11 @@ def test_a_scheduler_has_a_name_of_its_own_and_any_port():
 def test_who_is_called_or_calls_others_is_told_where_the_secret_is():
     where = replace(ADDRESSES, secret_file="/d/secret", renderer_ports=(1,))  # noqa: S106
 
-    commands = [
-        scheduler_command(ProcessPlan(), where, 0),
-        *component_commands(ProcessPlan(renderers=1), where),
-    ]
+    found = commands(where)
 
-    told = {each.name for each in commands if "PYSPIDER_ZK_SECRET_FILE" in each.environ}
+    told = {each.name for each in found if "PYSPIDER_ZK_SECRET_FILE" in each.environ}
     assert told == {"scheduler-up-0", "fetcher-0", "renderer-0", "webui"}
-    assert not any("/d/secret" in each.line for each in commands)
-
-
-def commands(where):
-    return [scheduler_command(ProcessPlan(), where, 0), *component_commands(ProcessPlan(), where)]
+    assert not any("/d/secret" in each.line for each in found)
 
 
 def test_every_process_is_told_the_login_that_was_made_for_zookeeper():
@@ -179,15 +171,10 @@ def test_a_database_without_url_is_a_file_in_the_folder():
 
 def test_each_process_serves_metrics_on_a_port_of_its_own():
     plan = ProcessPlan(settings=Settings(metrics="127.0.0.1:9464"))
-    commands = [scheduler_command(plan, ADDRESSES, 0), *component_commands(plan, ADDRESSES)]
-    assert {each.environ["PYSPIDER_ZK_METRICS"] for each in commands} == {"127.0.0.1:0"}
+    assert {each.environ["PYSPIDER_ZK_METRICS"] for each in commands(plan=plan)} == {"127.0.0.1:0"}
     assert plan.targets == Path("data/metrics")
 
 
 def test_without_metrics_no_process_serves_any():
-    commands = [
-        scheduler_command(ProcessPlan(), ADDRESSES, 0),
-        *component_commands(ProcessPlan(), ADDRESSES),
-    ]
-    assert not any("PYSPIDER_ZK_METRICS" in each.environ for each in commands)
+    assert not any("PYSPIDER_ZK_METRICS" in each.environ for each in commands())
     assert ProcessPlan().targets is None

@@ -1,4 +1,4 @@
-"""Real servers: they start, answer, keep their data and go."""
+"""Real servers: they start, answer, keep their data and go; their ports."""
 
 import socket
 
@@ -7,9 +7,17 @@ import redis
 from kazoo.client import KazooClient
 
 from pyspider_zk.errors import Unavailable
-from pyspider_zk.local import ports
+from pyspider_zk.local import services
 from pyspider_zk.local.child import tail
-from pyspider_zk.local.services import RedisServer, ZooKeeperServer
+from pyspider_zk.local.services import (
+    LASTING,
+    RedisServer,
+    ZooKeeperServer,
+    any_free,
+    is_free,
+    preferred_port,
+    remember_port,
+)
 from tests.support.ports import own_port
 
 
@@ -111,7 +119,7 @@ def test_another_server_on_the_remembered_port_is_not_taken_for_ours(tmp_path):
 def test_a_port_that_is_taken_at_the_last_moment_is_given_up(tmp_path, monkeypatch):
     with RedisServer(tmp_path / "other") as other:
         choices = iter([other.port, own_port()])
-        monkeypatch.setattr(ports, "preferred", lambda _note: next(choices))
+        monkeypatch.setattr(services, "preferred_port", lambda _note: next(choices))
 
         with RedisServer(tmp_path / "ours") as server:
             assert server.port != other.port
@@ -142,3 +150,41 @@ def test_a_server_that_was_never_started_has_no_address(tmp_path):
         _ = server.address
     assert not server.running
     server.stop()
+
+
+def test_a_port_that_somebody_listens_on_is_not_free():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        assert not is_free(taken.getsockname()[1])
+
+
+def test_a_port_is_none_that_outgoing_connections_get():
+    assert all(any_free() in LASTING for _ in range(20))
+
+
+def test_if_all_of_those_are_taken_another_one_serves(monkeypatch):
+    monkeypatch.setattr(services, "is_free", lambda _: False)
+
+    with socket.create_server(("127.0.0.1", any_free())):
+        pass
+
+
+def test_a_remembered_port_is_preferred_while_it_is_free(tmp_path):
+    port = any_free()
+    remember_port(tmp_path / "port", port)
+
+    assert preferred_port(tmp_path / "port") == port
+
+
+def test_a_remembered_port_that_is_taken_gives_way_to_another(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        remember_port(tmp_path / "port", port)
+
+        assert preferred_port(tmp_path / "port") != port
+
+
+def test_a_note_that_is_no_port_is_ignored(tmp_path):
+    for text in ("", "none", "0", "70000", "-1"):
+        (tmp_path / "port").write_text(text, encoding="ascii")
+
+        assert is_free(preferred_port(tmp_path / "port"))

@@ -19,8 +19,7 @@ from pyspider.libs import delayed_flush
 from pyspider.libs.log import LogFormatter
 from pyspider.libs.task_log import TaskLog
 
-from pyspider_zk.cli.json_lines import JsonLines
-from pyspider_zk.cli.log_lines import LIMIT, Escape
+from pyspider_zk.cli.logs import LIMIT, Escape, JsonLines
 from tests.support.waiting import eventually
 
 LINE = "select %(project)s:%(taskid)s %(url)s"

@@ -4,7 +4,7 @@ from contextlib import closing
 
 from pyspider.message_queue import connect_message_queue
 
-from pyspider_zk.cli.overview import QueueCounts
+from pyspider_zk.cli.status import QueueCounts
 from pyspider_zk.queues.api import Message
 from pyspider_zk.queues.back_off import BackOff
 from pyspider_zk.queues.connect import connect

@@ -17,7 +17,7 @@ import pymysql
 from psycopg.conninfo import make_conninfo
 from pymysql.cursors import Cursor
 
-from pyspider_zk.local.ports import LOOPBACK
+from pyspider_zk.listening import LOOPBACK
 from pyspider_zk.local.services import Server
 from tests.support.programs import mariadb, postgresql
 

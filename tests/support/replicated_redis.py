@@ -12,8 +12,8 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from pyspider_zk.listening import LOOPBACK
 from pyspider_zk.local import programs
-from pyspider_zk.local.ports import LOOPBACK
 from pyspider_zk.local.services import RedisServer, Server
 from tests.support.ports import own_port
 from tests.support.secured_servers import NAME, Authority, SpecialRedis, tls_options

@@ -14,8 +14,7 @@ from pyspider_zk.cluster.directory import Directory
 from pyspider_zk.config import SECRET_FILE_VARIABLE, Settings, settings_from
 from pyspider_zk.errors import ClusterError
 from pyspider_zk.local.child import tail
-from pyspider_zk.local.folder import Running, running_in
-from pyspider_zk.local.logins import zookeeper_environ
+from pyspider_zk.local.folder import Running, running_in, zookeeper_environ
 from tests.support.ports import own_port
 from tests.support.processes import PROGRAM, ROOT
 

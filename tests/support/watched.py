@@ -11,8 +11,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from pyspider_zk.components.task_mark import TaskMark
-from pyspider_zk.components.watchdog import Watchdog
+from pyspider_zk.components.watchdog import TaskMark, Watchdog
 
 LIVES = Path("lives")
 TASK = {"taskid": "t", "project": "p", "url": "http://site.example/", "other": 1}

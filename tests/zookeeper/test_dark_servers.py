@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from pyspider_zk.cli.overview import PATIENCE
+from pyspider_zk.cli.status import PATIENCE
 from pyspider_zk.config import Settings
 from pyspider_zk.zookeeper.connection import Connection
 

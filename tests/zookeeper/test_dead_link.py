@@ -81,8 +81,7 @@ def settings(
     zk_root: str,
 ) -> Iterator[Settings]:
     """Give the settings of a cluster whose ZooKeeper listens in that network."""
-    for module in ("services", "ports"):
-        monkeypatch.setattr(f"pyspider_zk.local.{module}.LOOPBACK", HUB_ADDRESS)
+    monkeypatch.setattr("pyspider_zk.local.services.LOOPBACK", HUB_ADDRESS)
     with ZooKeeperServer(tmp_path) as server:
         yield Settings(
             hosts=server.address, root=zk_root, slots=12, renewal=0.2, lease=1.0, session=20.0

@@ -1,4 +1,4 @@
-"""The demo's handler script: every project crawls one folder of a site.
+"""The demo's handler script, which pyspider runs: every project crawls one folder of a site.
 
 A page of another folder is handed to that folder's project as a message, so the projects together
 find what links lead to from the one start page, and no page is fetched by two of them.

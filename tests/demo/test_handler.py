@@ -6,9 +6,8 @@ from pyspider.processor.project_module import ProjectManager
 
 from pyspider_zk.demo.crawl import projects_of, script
 from pyspider_zk.demo.demo import STALL
-from pyspider_zk.demo.handlers.docs import HOME
-from pyspider_zk.demo.site import DemoSite
-from pyspider_zk.demo.walk import pages
+from pyspider_zk.demo.handler import HOME
+from pyspider_zk.demo.site import DemoSite, pages
 
 SITE = "http://127.0.0.1:8000/"
 START_PAGE = """

@@ -1,7 +1,7 @@
 """Commands that tell the whole cluster how its slots are assigned."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ import pytest
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.config import Settings
 from pyspider_zk.projects.slots import slot_of
-from tests.cli.conftest import Run, hosts
+from tests.cli.conftest import Run, ended, hosts
 from tests.support.connected import connected
 from tests.support.live_cluster import LiveCluster, living
 
@@ -134,26 +134,11 @@ def test_nobody_is_asked_to_drain_who_does_not_run(ask: Ask) -> None:
     assert "no member 7 runs" in ask("drain", 7, ends_with=2)
 
 
-@pytest.fixture
-def live(
-    tmp_path: Path,
-    cluster_settings: Settings,
-    eventually: Callable[..., None],
-    monkeypatch: pytest.MonkeyPatch,
-) -> Iterator[LiveCluster]:
-    """Give a cluster of a whole scheduler, whose secret commands find."""
-    monkeypatch.setenv("PYSPIDER_ZK_SECRET", cluster_settings.secret)
-    monkeypatch.setenv("LOGNAME", "ann")
-    with living(LiveCluster(tmp_path, cluster_settings), eventually) as made:
-        yield made
-
-
 def test_rebalance_evens_out_once_and_drain_takes_it_back(
     run: Run, live: LiveCluster, eventually: Callable[..., None]
 ) -> None:
     def told(*words: object) -> str:
-        result = run("--zookeeper", hosts(live.settings), *words)
-        assert result.exit_code == 0, result.output
+        result = ended(run("--zookeeper", hosts(live.settings), *words))
         return str(result.stdout)
 
     def counts() -> list[int]:
@@ -192,8 +177,7 @@ def test_who_drains_on_hold_ends_at_once_and_keeps_its_slots(
     where = ("--zookeeper", hosts(cluster_settings))
 
     def told(*words: object) -> str:
-        result = run(*where, *words)
-        assert result.exit_code == 0, result.output
+        result = ended(run(*where, *words))
         return str(result.output)
 
     def members() -> list[tuple[int, int]]:

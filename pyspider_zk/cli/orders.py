@@ -1,19 +1,32 @@
-"""Commands about who owns which slots: maintenance, drain, evict, pin, rebalance."""
+"""Commands that give orders to a cluster which runs.
 
+Who owns which slots (maintenance, drain, evict, pin, rebalance), what all go by (settings), and the
+last step of an upgrade.
+"""
+
+import json
 import threading
 import time
 from collections import Counter
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import Any, NamedTuple
 
 import click
 
-from pyspider_zk.cli.batches import WHERE, client_of, user
-from pyspider_zk.cli.ordering import opened_cluster
-from pyspider_zk.cli.target import with_global_options
-from pyspider_zk.cluster.cluster_settings import Maintenance
+from pyspider_zk.cli.output import json_option
+from pyspider_zk.cli.target import client_of, connected, of_cluster, target, user
+from pyspider_zk.cluster.cluster_settings import CHOICES, NAMES, ClusterSettings, Maintenance
+from pyspider_zk.cluster.directory import Directory
+from pyspider_zk.cluster.event_log import EventLog
 from pyspider_zk.cluster.events import Event, EventKind
+from pyspider_zk.cluster.meta import Upgrade
+from pyspider_zk.cluster.orders import Orders, SettingsStore
 from pyspider_zk.cluster.rebalancing import Rebalancing, SlotMove
 from pyspider_zk.cluster.records import Cluster
+from pyspider_zk.cluster.tree import Tree
+from pyspider_zk.config import Settings
 from pyspider_zk.errors import BadMessage, BadRequest
 from pyspider_zk.projects.names import check_project_name
 from pyspider_zk.projects.rows import ACTIVE
@@ -23,7 +36,34 @@ from pyspider_zk.rpc.client import request_drain
 _NUMBER = click.IntRange(0)
 
 
-@with_global_options(**WHERE)
+class OpenCluster(NamedTuple):
+    """What a command may do with a cluster, over one connection."""
+
+    own: Settings
+    directory: Directory
+    store: SettingsStore
+    orders: Orders
+    events: EventLog
+    upgrade: Upgrade
+
+
+@contextmanager
+def opened_cluster(options: dict[str, Any]) -> Iterator[OpenCluster]:
+    """Open the command's cluster.
+
+    Raises:
+        Unavailable: no ZooKeeper answers.
+    """
+    own = target(options).settings
+    with connected(own) as connection:
+        tree = Tree(own.root)
+        store = SettingsStore(connection, tree)
+        directory, events = Directory(own, connection), EventLog(connection, tree)
+        upgrade = Upgrade(connection, tree)
+        yield OpenCluster(own, directory, store, Orders(store, user()), events, upgrade)
+
+
+@of_cluster
 @click.command()
 @click.argument("mode", type=click.Choice(["on", "off"]))
 @click.option("--hold", is_flag=True, help="not even the slots of dead members move")
@@ -41,7 +81,7 @@ def maintenance(options: dict[str, Any], mode: str, hold: bool) -> None:
         click.echo(f"maintenance is {opened.orders.maintain(chosen).maintenance}")
 
 
-@with_global_options(**WHERE)
+@of_cluster
 @click.command()
 @click.argument("number", type=_NUMBER)
 @click.pass_obj
@@ -61,7 +101,7 @@ def drain(options: dict[str, Any], number: int) -> None:
     click.echo(f"member {number} drains")
 
 
-@with_global_options(**WHERE)
+@of_cluster
 @click.command()
 @click.argument("number", type=_NUMBER)
 @click.option("--undo", is_flag=True, help="let it get slots again")
@@ -77,7 +117,7 @@ def evict(options: dict[str, Any], number: int, undo: bool) -> None:
     click.echo(f"evicted: {', '.join(map(str, settings.evicted)) or 'nobody'}")
 
 
-@with_global_options(**WHERE)
+@of_cluster
 @click.command()
 @click.argument("what", metavar="PROJECT|SLOT")
 @click.argument("number", type=_NUMBER)
@@ -93,7 +133,7 @@ def pin(options: dict[str, Any], what: str, number: int) -> None:
     click.echo(f"slot {slot} is pinned to member {number}")
 
 
-@with_global_options(**WHERE)
+@of_cluster
 @click.command()
 @click.argument("what", metavar="PROJECT|SLOT")
 @click.pass_obj
@@ -105,7 +145,7 @@ def unpin(options: dict[str, Any], what: str) -> None:
     click.echo(f"slot {slot} may be anywhere")
 
 
-@with_global_options(**WHERE)
+@of_cluster
 @click.command()
 @click.option("--dry-run", is_flag=True, help="only show what would move")
 @click.option("--timeout", default=120.0, show_default=True, help="seconds to wait at most")
@@ -118,9 +158,73 @@ def rebalance(options: dict[str, Any], dry_run: bool, timeout: float) -> None:
     projects = _active_projects(options)
     with opened_cluster(options) as opened:
         rebalancing = Rebalancing(opened.orders, opened.directory.read, projects)
-        _show(rebalancing.moves())
+        _show_moves(rebalancing.moves())
         if not dry_run:
             rebalancing.run(timeout, threading.Event())
+
+
+@of_cluster
+@click.command()
+@click.pass_obj
+def upgrade(options: dict[str, Any]) -> None:
+    """Let the cluster go by the highest protocol that all who run speak.
+
+    Say it when all processes are of the newer version and you will not go back: an older version
+    that does not speak that protocol cannot join any more.
+    """
+    with opened_cluster(options) as opened:
+        before, after = opened.upgrade.raise_protocol(user())
+    if before == after:
+        click.echo(f"the cluster goes by protocol {after} already: nobody speaks a higher one")
+    else:
+        click.echo(f"the cluster goes by protocol {after} now; before it was {before}")
+
+
+@click.group("settings")
+def settings() -> None:
+    """Show or change what the whole cluster goes by, while it runs."""
+
+
+@of_cluster
+@settings.command("list")
+@json_option
+@click.pass_obj
+def list_settings(options: dict[str, Any], as_json: bool) -> None:
+    """Show the cluster-wide settings."""
+    with opened_cluster(options) as opened:
+        found = opened.store.read()
+    click.echo(json.dumps(asdict(found)) if as_json else _lines(found))
+
+
+@of_cluster
+@settings.command("set")
+@click.argument("name")
+@click.argument("value")
+@click.pass_obj
+def set_setting(options: dict[str, Any], name: str, value: str) -> None:
+    """Set lease, renewal, restart_delay, weigh_every (seconds), moves, or weigh_by (a word)."""
+    given = value if name in CHOICES else _number(name, value)
+    with opened_cluster(options) as opened:
+        click.echo(_lines(opened.orders.set({name: given})))
+
+
+@of_cluster
+@settings.command()
+@click.argument("name")
+@click.pass_obj
+def unset(options: dict[str, Any], name: str) -> None:
+    """Let a setting be what it is by default, or in each scheduler's configuration."""
+    with opened_cluster(options) as opened:
+        click.echo(_lines(opened.orders.set({name: None})))
+
+
+@of_cluster
+@settings.command()
+@click.pass_obj
+def reset(options: dict[str, Any]) -> None:
+    """Unset everything, pins and maintenance too; also if the znode is damaged."""
+    with opened_cluster(options) as opened:
+        click.echo(_lines(opened.orders.reset()))
 
 
 def _active_projects(options: dict[str, Any]) -> Counter[int]:
@@ -130,14 +234,14 @@ def _active_projects(options: dict[str, Any]) -> Counter[int]:
     return Counter(each.slot for each in projects if each.status in ACTIVE)
 
 
-def _show(moves: list[SlotMove]) -> None:
+def _show_moves(moves: list[SlotMove]) -> None:
     """Print the moves by pair of owners."""
     slots: dict[tuple[str, str], list[int]] = {}
     for move in moves:
         pair = tuple(str(one.number) if one else "nobody" for one in (move.source, move.target))
         slots.setdefault((pair[0], pair[1]), []).append(move.slot)
-    for (source, target), those in sorted(slots.items()):
-        click.echo(f"{source} -> {target}: {len(those)} slots ({', '.join(map(str, those))})")
+    for (source, goal), those in sorted(slots.items()):
+        click.echo(f"{source} -> {goal}: {len(those)} slots ({', '.join(map(str, those))})")
     click.echo(f"{len(moves)} slots would move" if moves else "nothing would move")
 
 
@@ -158,4 +262,26 @@ def _slot(cluster: Cluster, what: str) -> int:
     return int(what)
 
 
-ASSIGNMENT = [maintenance, drain, evict, pin, unpin, rebalance]
+def _number(name: str, text: str) -> float:
+    """Read a number.
+
+    Raises:
+        BadRequest: it is none.
+    """
+    try:
+        return int(text) if text.isdecimal() else float(text)
+    except ValueError as error:
+        raise BadRequest(f"{name}: {text[:100]!r} is no number") from error
+
+
+def _lines(found: ClusterSettings) -> str:
+    return "\n".join(f"{name} = {_value(getattr(found, name))}" for name in NAMES)
+
+
+def _value(value: float | str | None) -> str:
+    if value is None:
+        return "as each scheduler is configured"
+    return value if isinstance(value, str) else f"{value:g}"
+
+
+ORDERS = [maintenance, drain, evict, pin, unpin, rebalance, settings, upgrade]

@@ -1,4 +1,4 @@
-"""Where the parts of a command may listen, and what ``--insecure`` opens."""
+"""Where components may listen, and what ``--insecure`` opens; a renderer without its browser."""
 
 import json
 from collections.abc import Callable
@@ -9,7 +9,8 @@ import pytest
 
 from pyspider_zk.cli.stock import set_apart
 from pyspider_zk.config import Settings
-from tests.cli.conftest import Run
+from pyspider_zk.errors import MissingService
+from tests.cli.conftest import Run, ended
 from tests.support.ports import own_port
 from tests.support.processes import lines_until, process, rest
 
@@ -35,8 +36,7 @@ def test_parts_without_a_login_do_not_listen_for_others(run: Run, command: str) 
 
 
 def test_who_insists_gets_it(run: Run) -> None:
-    result = run("phantomjs", *STOCK["phantomjs"], "--insecure")
-    assert result.exit_code == 0, result.output
+    ended(run("phantomjs", *STOCK["phantomjs"], "--insecure"))
 
 
 def test_a_benchmark_listens_on_loopback_wherever_the_cluster_does() -> None:
@@ -95,3 +95,10 @@ def test_insecure_means_the_same_for_all_parts_of_all(path: Path, tmp_path: Path
     assert "whoever reaches it may make it fetch" in said
     assert "whoever reaches it may change and delete" in said
     assert "there may" not in said
+
+
+def test_a_missing_browser_is_named_with_its_remedy(run: Run) -> None:
+    result = run("renderer", "--chromium", "/no/chrome")
+    assert result.exit_code == MissingService.exit_code
+    assert "/no/chrome: Chromium is missing" in result.stderr
+    assert "apt install chromium-headless-shell" in result.stderr

@@ -1,21 +1,58 @@
-"""JSON logs: one object per line, with the ids by which a batch is followed to its tasks."""
+"""Logs of a process: lines that outside text cannot forge, or JSON.
+
+A task id, say, may hold a line break. JSON is one object per line, with the ids by which a batch is
+followed to its tasks.
+"""
 
 import json
 import logging
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import chain
 
-from pyspider_zk.cli.log_lines import handlers, limited_message
 from pyspider_zk.jobs.model import JobName
+from pyspider_zk.terminal import escaped
+
+LIMIT = 10_000
+"""Characters of a message; of a longer one the log has the beginning."""
+
+TRAIL = "pyspider_zk.jobs.execution"
+"""The logger that tells of each project of a job, at a level that pyspider's format leaves out."""
 
 # As pyspider and we write a task in a sentence; its id is a hash, or names a callback. Only our own
 # words stand before it: what a page says stands behind it, and may look the same.
 _TASK = re.compile(r"(?:\[\d+\] |[a-z]+ )*([A-Za-z_]\w*):([0-9a-f]{32}|_?on_\w+)(?![^\s,:])")
+_PLAIN = re.compile("[ -~]*")
+_INDENT = "    "
 _tracebacks = logging.Formatter()
 
-TRAIL = "pyspider_zk.jobs.execution"
-"""The logger that tells of each project of a job, at a level that pyspider's format leaves out."""
+
+@dataclass(frozen=True)
+class Escape:
+    """A logging filter that drops nothing, and escapes messages in place."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Escape a record's message, and indent its traceback."""
+        record.msg, record.args = _shortened(escaped(_message(record))), None
+        if record.exc_info:
+            traceback = _tracebacks.formatException(record.exc_info)
+            record.exc_text = "\n".join(_INDENT + escaped(line) for line in traceback.split("\n"))
+        return True
+
+    def leaves(self, message: str) -> bool:
+        """Return whether a message, and each part of it, surely stays; ``DirectLines`` asks."""
+        return len(message) <= LIMIT and _PLAIN.fullmatch(message) is not None
+
+
+def keep_lines_apart() -> None:
+    """Make every existing handler write one line per message, and indent tracebacks.
+
+    Loggers of scripts, which pyspider makes later, keep their line breaks.
+    """
+    for handler in _handlers():
+        handler.addFilter(Escape())
 
 
 class JsonLines(logging.Formatter):
@@ -31,14 +68,14 @@ class JsonLines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return a record's line."""
-        message = limited_message(record)
+        message = _shortened(_message(record))
         line = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
             "component": self.component,
             "message": message,
-            **ids(record, message),
+            **_ids(record, message),
         }
         if record.exc_info:
             line["traceback"] = _tracebacks.formatException(record.exc_info)
@@ -47,20 +84,36 @@ class JsonLines(logging.Formatter):
 
 def write_json(component: str) -> None:
     """Make every existing handler write JSON."""
-    for handler in handlers():
+    for handler in _handlers():
         handler.setFormatter(JsonLines(component))
     logging.getLogger(TRAIL).setLevel(logging.DEBUG)
 
 
 def name_component(component: str) -> None:
     """Say which component this process is, if it writes JSON."""
-    for handler in handlers():
+    for handler in _handlers():
         if isinstance(handler.formatter, JsonLines):
             handler.formatter.component = component
 
 
-def ids(record: logging.LogRecord, message: str) -> dict[str, str]:
-    """Return the ids that a record has: of the batch, the job, the project and the task."""
+def _handlers() -> set[logging.Handler]:
+    known = logging.root.manager.loggerDict.values()
+    loggers = [logging.root, *(each for each in known if isinstance(each, logging.Logger))]
+    return set(chain.from_iterable(logger.handlers for logger in loggers))
+
+
+def _message(record: logging.LogRecord) -> str:
+    try:
+        return record.getMessage()
+    except Exception as error:  # whatever formatting a value raises
+        return f"{record.msg!r} % {record.args!r}: {error!r}"
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= LIMIT else f"{text[:LIMIT]}... ({len(text)} characters)"
+
+
+def _ids(record: logging.LogRecord, message: str) -> dict[str, str]:
     found = dict(_ids_of_values(record))
     if "project" in record.__dict__:
         found["project"] = str(record.__dict__["project"])

@@ -1,6 +1,8 @@
-"""``backup`` and ``restore`` at a real ZooKeeper."""
+"""``backup``, ``restore`` and ``slots`` at a real ZooKeeper."""
 
 import stat
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,7 +10,13 @@ import pytest
 
 from pyspider_zk.backup.file import read_backup, write_backup
 from pyspider_zk.config import Settings
-from tests.cli.conftest import Run, hosts
+from pyspider_zk.projects.slots import slot_of
+from pyspider_zk.queues.api import Message
+from pyspider_zk.queues.names import QueueKind
+from tests.cli.conftest import Run, ended, hosts
+from tests.support.live_cluster import LiveCluster
+
+TASK = {"project": "a", "taskid": "one", "url": "data:,one"}
 
 
 @pytest.mark.zk
@@ -61,8 +69,7 @@ def test_a_file_that_is_no_backup_is_refused_before_anything_is_asked(
 ) -> None:
     file = tmp_path / "odd"
     file.write_text("{}\n")
-    result = run("restore", file, "--zookeeper", "127.0.0.1:1")
-    assert result.exit_code == 2
+    result = ended(run("restore", file, "--zookeeper", "127.0.0.1:1"), 2)
     assert "odd is no valid backup" in result.output
 
 
@@ -82,3 +89,52 @@ def test_a_task_database_that_is_away_stops_it(
     assert result.exit_code == 3
     assert "taskdb cannot be read" in result.output
     assert "hidden" not in result.output
+
+
+@pytest.mark.zk
+@pytest.mark.redis
+def test_a_cluster_goes_on_with_another_number(
+    run: Run,
+    cluster_settings: Settings,
+    redis_url: str,
+    tmp_path: Path,
+    eventually: Callable[..., None],
+) -> None:
+    live = LiveCluster(tmp_path, cluster_settings, redis_url)
+    live.project("a")
+    run_until_it_owns(live, eventually, lambda: True)
+    with closing(live.queues()) as queues:
+        slot = slot_of("a", cluster_settings.slots)
+        queues.slot_queues.publish([Message(QueueKind.NEWTASK, slot, TASK)])
+    where = ("--zookeeper", hosts(cluster_settings), "--message-queue", redis_url)
+    taskdb = f"sqlite+taskdb:///{tmp_path}/task.db"
+
+    result = run("slots", 7, *where, "--taskdb", taskdb)
+
+    assert result.exit_code == 0, result.output
+    assert "has 7 slots in place of 256: set slots to 7" in result.stdout
+    live.settings = replace(cluster_settings, slots=7)
+    tasks = live.database("task")
+    run_until_it_owns(live, eventually, lambda: tasks.get_task("a", "one"))
+
+
+def run_until_it_owns(
+    live: LiveCluster, eventually: Callable[..., None], holds: Callable[[], object]
+) -> None:
+    with live.scheduler() as scheduler:
+        eventually(lambda: len(scheduler.fence.held) == live.settings.slots)
+        eventually(holds)
+
+
+@pytest.mark.zk
+@pytest.mark.redis
+def test_without_the_message_queue_nothing_is_changed(run: Run, cluster_settings: Settings) -> None:
+    result = ended(run("slots", 7, "--zookeeper", hosts(cluster_settings)), 2)
+    assert "message queue: name that of the cluster" in result.output
+
+
+@pytest.mark.zk
+@pytest.mark.redis
+def test_a_running_cluster_is_left_alone(run: Run, cluster: Settings, redis_url: str) -> None:
+    result = ended(run("slots", 7, "--zookeeper", hosts(cluster), "--message-queue", redis_url), 2)
+    assert "processes run at" in result.output

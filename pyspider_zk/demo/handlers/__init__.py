@@ -1,1 +1,0 @@
-"""Handler scripts that the demo gives to pyspider; pyspider runs them, we do not import them."""
