@@ -20,7 +20,7 @@ from pyspider_zk.zookeeper.access import login
 from tests.attack.canaries import plant
 from tests.attack.doors import PORTS
 from tests.attack.state import State, contents, keys, rows, znodes
-from tests.chaos.network import Network
+from tests.support.network import Network
 from tests.support.running_cluster import settings_of, up
 
 MACHINE, NEIGHBOUR = "machine", "neighbour"

@@ -1,11 +1,9 @@
 """A site that means no good, and what its pages send to a cluster."""
 
 import json
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
@@ -15,10 +13,12 @@ from tests.attack.canaries import KEPT, MEMBERS_ONLY
 from tests.attack.doors import ROUTES
 from tests.attack.rpc import arguments_of
 from tests.attack.web import body_of, filled
+from tests.support.chain_site import Site, SiteAnswer
 
 PORT = 8000
 NAME, REBOUND = "evil.example", "rebound.evil.example"
 _PAGE = Path(__file__).with_name("evil.html")
+_HTML = "text/html; charset=utf-8"
 
 
 @dataclass
@@ -52,36 +52,20 @@ def evil_site(
     """
     site = Evil(f"http://{name}:{PORT}/")
 
-    class EvilPage(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
+    class EvilPage(SiteAnswer):
+        def get(self) -> None:
             told = json.dumps(targets).encode()
-            self._say(told if self.path == "/targets" else _PAGE.read_bytes())
+            self.say(told if self.path == "/targets" else _PAGE.read_bytes(), kind=_HTML)
 
-        def do_POST(self) -> None:
+        def post(self) -> None:
             length = int(self.headers["content-length"])
             site.loot.append(self.rfile.read(length).decode("utf-8", "replace"))
-            self._say(b"")
-
-        def _say(self, body: bytes) -> None:
-            self.send_response(200)
-            self.send_header("Content-Type", "text/html; charset=utf-8")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: Any) -> None:
-            """Say nothing."""
+            self.say(b"", kind=_HTML)
 
     with there:
-        server = ThreadingHTTPServer((address, PORT), EvilPage)
+        server = Site(EvilPage, address, PORT)
     with server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield site
-        finally:
-            server.shutdown()
-            thread.join()
+        yield site
 
 
 def targets(web: str, schedulers: Sequence[str]) -> dict[str, list[Any]]:

@@ -31,8 +31,8 @@ from pyspider_zk.local.child import Child, tail
 from pyspider_zk.webui.users import change_users, read_users
 from tests.attack.canaries import KEPT, URL_CANARY, plant
 from tests.attack.doors import LISTENS, PORTS, REDIS_PORT, ZOOKEEPER_PORT, Who
-from tests.chaos.network import Network
-from tests.support.rpc_url import rpc_url
+from tests.support.connected import rpc_url
+from tests.support.network import Network
 from tests.support.secured_servers import NETTY
 
 REPOSITORY = Path(__file__).parents[2]

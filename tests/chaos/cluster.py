@@ -19,7 +19,6 @@ from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.local.child import Child
 from pyspider_zk.zookeeper.unreadable import Unreadable
 from tests.chaos.foreign_client import ForeignClient
-from tests.chaos.network import Network
 from tests.chaos.services import (
     CLIENT_PORT,
     ENSEMBLE,
@@ -29,6 +28,7 @@ from tests.chaos.services import (
     component_child,
     redis_child,
 )
+from tests.support.network import Network
 
 COMPONENTS = {
     "processor-0": "processor",

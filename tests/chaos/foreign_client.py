@@ -1,8 +1,13 @@
-"""What somebody with a ZooKeeper client of his own does to the cluster's znodes."""
+"""What others do to a cluster: to its znodes, with a client of their own, and to its schedulers."""
 
+import base64
 import logging
 import operator
+import socket
+import threading
+import xmlrpc.client
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, suppress
 from typing import Any
 
 from kazoo.client import KazooClient
@@ -10,6 +15,7 @@ from kazoo.exceptions import KazooException, NodeExistsError, NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
 
 from pyspider_zk.cluster.tree import Tree
+from tests.chaos.services import SECRET
 
 PATIENCE = 2.0
 """Seconds for all requests of one deed: the next fault is due soon, and may hit ZooKeeper."""
@@ -107,3 +113,34 @@ class ForeignClient:
         except (KazooException, KazooTimeoutError):
             return False
         return True
+
+
+GAP = 0.2
+"""Seconds between two questions."""
+
+_QUESTION = xmlrpc.client.dumps((0, 1), "list_events").encode()
+_HEAD = (
+    "POST / HTTP/1.1\r\nHost: {}\r\nContent-Type: text/xml\r\nAuthorization: Basic {}\r\n"
+    "Content-Length: {}\r\n\r\n"
+)
+
+
+def keep_asking(address: str, quiet: threading.Event) -> threading.Thread:
+    """Ask a scheduler from now until an event is set; return the thread that does."""
+    thread = threading.Thread(
+        target=_ask, args=(address, quiet), name=f"asks {address}", daemon=True
+    )
+    thread.start()
+    return thread
+
+
+def _ask(address: str, quiet: threading.Event) -> None:
+    """Ask again and again; no answer is waited for, but each link stays until the end."""
+    host, _, port = address.rpartition(":")
+    login = base64.b64encode(f"chaos:{SECRET}".encode()).decode()
+    question = _HEAD.format(address, login, len(_QUESTION)).encode() + _QUESTION
+    with ExitStack() as links:
+        while not quiet.wait(GAP):
+            with suppress(OSError):  # it may have been killed meanwhile
+                link = links.enter_context(socket.create_connection((host, int(port)), 0.5))
+                link.sendall(question)

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from tests.chaos.commits import Commit
-from tests.chaos.recorder import PROCESSING_TIMEOUT, read_lines
+from tests.chaos.recorder import PROCESSING_TIMEOUT, Commit, read_lines
 
 EFFECTS = frozenset({"insert", "update", "send"})
 INFINITY = float("inf")

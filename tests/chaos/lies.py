@@ -5,17 +5,16 @@ what the history says, not by what the checker would excuse: what was stored as 
 whatever faults there were; elsewhere no fault hit a member that owned the slot, nor a service.
 """
 
-import random
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-from tests.chaos.checks.faults import HITS_ALL
-from tests.chaos.checks.pages import ACTIVE, FAILED, SUCCESS
-from tests.chaos.commits import Commit
+from tests.chaos.checks.losses import ACTIVE, FAILED, SUCCESS
+from tests.chaos.faults import HITS_ALL
 from tests.chaos.history import INFINITY, Effect, History, Request, SlotTenure
+from tests.chaos.recorder import Commit
 
 QUIET = 10.0
 """Seconds without a fault that concerns it before a place that must be undisturbed."""
@@ -39,15 +38,6 @@ class Lie:
     promise: str
     places: Callable[[History], Iterable[Place]]
     tell: Callable[[History, Any], History]
-
-
-def told(history: History, lie: Lie, seed: int) -> tuple[History, int]:
-    """Tell a lie in one place that a seed decides on; return how many places there are, too."""
-    places = list(lie.places(history))
-    if not places:
-        return history, 0
-    place = random.Random(seed).choice(places)  # noqa: S311 - to be repeated, not to be secret
-    return lie.tell(history, place), len(places)
 
 
 # -- what a history says --------------------------------------------------------------------------

@@ -5,18 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.chaos import checker
-from tests.chaos.checks import (
-    handovers,
-    jobs,
-    members,
-    owners,
-    pages,
-    repeats,
-    ticks,
-    times,
-)
-from tests.chaos.commits import Commit
+from tests.chaos.checks import findings, losses, moves, owners, repeats
 from tests.chaos.history import (
     Effect,
     History,
@@ -29,7 +18,7 @@ from tests.chaos.history import (
     skips_of,
     tenures_of,
 )
-from tests.chaos.recorder import PROCESSING_TIMEOUT
+from tests.chaos.recorder import PROCESSING_TIMEOUT, Commit
 
 PROJECT = {"name": "p", "graph": "g", "every": 2}
 PAGE = "http://site/g/0"
@@ -61,7 +50,7 @@ def fetched(*times: float) -> list[Request]:
 
 def final(**more: Any) -> dict[str, Any]:
     """Return the end of a run in which the one page was crawled."""
-    rows = {"p": {PAGE: pages.SUCCESS}}
+    rows = {"p": {PAGE: losses.SUCCESS}}
     return {"projects": [PROJECT], "pages": 1, "rows": rows, "results": {"p": [PAGE]}, **more}
 
 
@@ -69,7 +58,7 @@ def final(**more: Any) -> dict[str, Any]:
 
 
 def test_a_page_that_was_fetched_and_stands_as_done_is_not_lost() -> None:
-    assert pages.lost_urls(History(requests=fetched(1), final=final())) == []
+    assert losses.lost_urls(History(requests=fetched(1), final=final())) == []
 
 
 @pytest.mark.parametrize(
@@ -77,35 +66,35 @@ def test_a_page_that_was_fetched_and_stands_as_done_is_not_lost() -> None:
     [
         History(final=final()),
         History(requests=fetched(1), final=final(rows={"p": {}})),
-        History(requests=fetched(1), final=final(rows={"p": {PAGE: pages.ACTIVE}})),
+        History(requests=fetched(1), final=final(rows={"p": {PAGE: losses.ACTIVE}})),
         History(requests=fetched(1), final=final(results={"p": []})),
         History(requests=[Request(1, "other", "/g/0")], final=final()),
     ],
     ids=["not fetched", "no row", "not done", "no result", "fetched by another project"],
 )
 def test_a_page_is_lost(lost: History) -> None:
-    assert pages.lost_urls(lost) == ["p /g/0"]
+    assert losses.lost_urls(lost) == ["p /g/0"]
 
 
 def test_a_redis_that_restarted_may_have_lost_a_result_and_nothing_else() -> None:
     hits = [Hit("redis_restart", "redis", 0, 1)]
     without = History(hits=hits, requests=fetched(1), final=final(results={"p": []}))
 
-    assert pages.lost_urls(without) == []
-    assert pages.results_missing(without) == 1
-    assert pages.lost_urls(replace(without, requests=[])) == ["p /g/0"]
+    assert losses.lost_urls(without) == []
+    assert losses.results_missing(without) == 1
+    assert losses.lost_urls(replace(without, requests=[])) == ["p /g/0"]
 
 
 def test_an_active_row_is_stranded_unless_its_tick_came_after_the_end() -> None:
-    rows = {"p": {PAGE: pages.ACTIVE, "http://site/tick/101": pages.ACTIVE}}
+    rows = {"p": {PAGE: losses.ACTIVE, "http://site/tick/101": losses.ACTIVE}}
 
     def at(ended: float) -> History:
         return History(final=final(rows=rows, times={"ended": ended}))
 
-    assert pages.stranded(at(100)) == [f"p {PAGE}"]
-    assert len(pages.stranded(at(102))) == 2
-    rows["p"] |= {PAGE: pages.SUCCESS, pages.ON_FINISHED: pages.ACTIVE}
-    assert pages.stranded(at(100)) == []
+    assert losses.stranded(at(100)) == [f"p {PAGE}"]
+    assert len(losses.stranded(at(102))) == 2
+    rows["p"] |= {PAGE: losses.SUCCESS, losses.ON_FINISHED: losses.ACTIVE}
+    assert losses.stranded(at(100)) == []
 
 
 # -- ownership ----------------------------------------------------------------------------------
@@ -210,54 +199,54 @@ def ticked(*numbers: int, outcome: str = "done") -> list[Effect]:
 
 
 def test_all_ticks_came() -> None:
-    assert ticks.missed_ticks([PROJECT], ticked(4, 6, 8, 8, 10), 3, 11) == []
+    assert losses.missed_ticks([PROJECT], ticked(4, 6, 8, 8, 10), 3, 11) == []
 
 
 def test_a_tick_in_the_middle_or_at_the_end_is_missed() -> None:
-    assert ticks.missed_ticks([PROJECT], ticked(4, 8), 3, 11) == ["p 6", "p 10"]
+    assert losses.missed_ticks([PROJECT], ticked(4, 8), 3, 11) == ["p 6", "p 10"]
 
 
 def test_a_tick_that_could_not_be_sent_is_missed() -> None:
     sent = [*ticked(4), *ticked(6, outcome="failed: Redis"), *ticked(8)]
 
-    assert ticks.missed_ticks([PROJECT], sent, 3, 8) == ["p 6"]
+    assert losses.missed_ticks([PROJECT], sent, 3, 8) == ["p 6"]
 
 
 def test_a_project_that_never_ticks_misses_those_after_its_start() -> None:
-    late = 100 + ticks.START_PATIENCE
+    late = 100 + losses.START_PATIENCE
 
-    assert ticks.missed_ticks([PROJECT], [], 100, late + 3) == [f"p {late + 1}", f"p {late + 3}"]
+    assert losses.missed_ticks([PROJECT], [], 100, late + 3) == [f"p {late + 1}", f"p {late + 3}"]
 
 
 def test_a_project_without_an_interval_misses_nothing() -> None:
-    assert ticks.missed_ticks([{**PROJECT, "every": 0}], [], 0, 100) == []
+    assert losses.missed_ticks([{**PROJECT, "every": 0}], [], 0, 100) == []
 
 
 def test_a_tick_is_sent_once() -> None:
     tenures = [tenure("a", 1, 0, left=5), tenure("b", 2, 5.2)]
     sent = [send("a", 1, 4, tick=4), send("b", 2, 6, tick=4), send("b", 2, 6, tick=6)]
 
-    assert ticks.ticks_twice(History(sent, tenures)) == ["p 4"]
-    assert ticks.ticks_twice(History(sent[1:], tenures)) == []
+    assert losses.ticks_twice(History(sent, tenures)) == ["p 4"]
+    assert losses.ticks_twice(History(sent[1:], tenures)) == []
 
 
 def test_a_tick_is_sent_again_after_a_death_and_for_no_other_reason() -> None:
     tenures = [tenure("a", 1, 0), tenure("b", 2, 9)]
     history = History([send("a", 1, 4, tick=4), send("b", 2, 9.5, tick=4)], tenures)
 
-    assert ticks.ticks_twice(replace(history, hits=[Hit("kill", "a", 5, 6)])) == []
-    assert ticks.ticks_twice(replace(history, hits=[Hit("kill", "c", 5, 6)])) == ["p 4"]
-    assert ticks.ticks_twice(replace(history, hits=[Hit("clock_jump", "a", 5, 6)])) == ["p 4"]
+    assert losses.ticks_twice(replace(history, hits=[Hit("kill", "a", 5, 6)])) == []
+    assert losses.ticks_twice(replace(history, hits=[Hit("kill", "c", 5, 6)])) == ["p 4"]
+    assert losses.ticks_twice(replace(history, hits=[Hit("clock_jump", "a", 5, 6)])) == ["p 4"]
 
 
 def test_the_page_of_a_tick_is_wanted_unless_redis_may_have_lost_the_tick() -> None:
     sent = [send("a", 1, 50, task="_on_cronjob", tick=100)]
     history = History(sent, requests=fetched(1), final=final(times={"ended": 101}))
 
-    assert pages.lost_urls(history) == ["p /tick/100"]
-    assert pages.lost_urls(replace(history, final=final(times={"ended": 99}))) == []
-    assert pages.lost_urls(replace(history, hits=[Hit("redis_restart", "redis", 55, 56)])) == []
-    assert pages.lost_urls(replace(history, hits=[Hit("redis_restart", "redis", 75, 76)]))
+    assert losses.lost_urls(history) == ["p /tick/100"]
+    assert losses.lost_urls(replace(history, final=final(times={"ended": 99}))) == []
+    assert losses.lost_urls(replace(history, hits=[Hit("redis_restart", "redis", 55, 56)])) == []
+    assert losses.lost_urls(replace(history, hits=[Hit("redis_restart", "redis", 75, 76)]))
 
 
 # -- duplicates ---------------------------------------------------------------------------------
@@ -322,7 +311,7 @@ def test_a_second_dispatch_is_a_fault_whether_it_is_fetched_or_not() -> None:
 
 def done(member: str, epoch: int, at: float, **more: Any) -> Effect:
     """Return the write that stores the page as done."""
-    about = {"kind": "update", "url": PAGE, "status": pages.SUCCESS, **more}
+    about = {"kind": "update", "url": PAGE, "status": losses.SUCCESS, **more}
     return effect(member, epoch, at, at + 0.01, **about)
 
 
@@ -334,7 +323,7 @@ def test_nothing_explains_that_a_page_is_sent_again_after_it_was_stored_as_done(
 
 
 def test_but_a_late_write_of_a_process_that_was_stopped_may_have_undone_it() -> None:
-    late = effect("c", 1, 1, 9, url=PAGE, kind="insert", status=pages.ACTIVE)
+    late = effect("c", 1, 1, 9, url=PAGE, kind="insert", status=losses.ACTIVE)
     sends = [late, send("a", 1, 4), done("a", 1, 4.6), send("b", 2, 9.5)]
 
     assert repeats.duplicates_planned(twice(effects=sends, hits=[Hit("stop", "c", 2, 8)])) == []
@@ -402,7 +391,7 @@ def started(member: str, epoch: int, at: float, **more: Any) -> Effect:
 def test_a_batch_that_is_done_and_started_its_project_is_not_lost() -> None:
     history = History(effects=[started("a", 1, 1)], final=batch())
 
-    assert jobs.jobs_lost(history) == []
+    assert losses.jobs_lost(history) == []
     assert repeats.jobs_twice(history) == []
 
 
@@ -417,7 +406,7 @@ def test_a_batch_that_is_done_and_started_its_project_is_not_lost() -> None:
     ids=["not started", "the fence was shut", "not done", "failed"],
 )
 def test_a_batch_that_did_not_do_what_was_asked_is_lost(history: History) -> None:
-    assert jobs.jobs_lost(history) == ["b p"]
+    assert losses.jobs_lost(history) == ["b p"]
 
 
 def test_a_project_that_is_started_twice_by_living_owners_is_found() -> None:
@@ -449,9 +438,9 @@ def handed(found: dict[str, Any] | None, **how: Any) -> History:
 
 
 def test_all_that_was_known_is_handed_over() -> None:
-    assert handovers.handovers(handed(STATE)) == []
+    assert moves.handovers(handed(STATE)) == []
     more = {**STATE, "bucket": 1.5, "counted": 10, "tick": 102}
-    assert handovers.handovers(handed(more)) == []
+    assert moves.handovers(handed(more)) == []
 
 
 @pytest.mark.parametrize(
@@ -467,20 +456,20 @@ def test_all_that_was_known_is_handed_over() -> None:
     ],
 )
 def test_what_was_not_handed_over_is_named(what: str, value: Any, name: str) -> None:
-    assert handovers.handovers(handed({**STATE, what: value})) == [f"p epoch 2: {name}"]
+    assert moves.handovers(handed({**STATE, what: value})) == [f"p epoch 2: {name}"]
 
 
 def test_a_project_that_is_gone_and_a_slot_that_came_late_are_faults() -> None:
-    assert handovers.handovers(handed(None)) == ["p epoch 2: all"]
-    assert handovers.handovers(handed(STATE, epoch=3)) == ["slot 1 epoch 1: nothing"]
-    assert handovers.handovers(handed(STATE, epoch=3, received=True)) == []
+    assert moves.handovers(handed(None)) == ["p epoch 2: all"]
+    assert moves.handovers(handed(STATE, epoch=3)) == ["slot 1 epoch 1: nothing"]
+    assert moves.handovers(handed(STATE, epoch=3, received=True)) == []
 
 
 def test_a_death_in_between_explains_that_nothing_came() -> None:
     history = handed(STATE, epoch=3)
 
-    assert handovers.handovers(replace(history, hits=[Hit("kill", "c", 5.1, 6)])) == []
-    assert handovers.handovers(replace(history, hits=[Hit("drain", "c", 5.1, 6)]))
+    assert moves.handovers(replace(history, hits=[Hit("kill", "c", 5.1, 6)])) == []
+    assert moves.handovers(replace(history, hits=[Hit("drain", "c", 5.1, 6)]))
 
 
 def test_what_a_locked_database_did_not_take_is_no_fault_of_the_handover() -> None:
@@ -489,9 +478,9 @@ def test_what_a_locked_database_did_not_take_is_no_fault_of_the_handover() -> No
 
     found = ["slot 1 epoch 1: uncommitted"]
 
-    assert handovers.handovers(history) == found
-    assert handovers.handovers(replace(history, hits=[Hit("kill", "c", 1, 3)])) == found
-    assert handovers.handovers(replace(history, hits=[Hit("stop", "c", 1, 3)])) == []
+    assert moves.handovers(history) == found
+    assert moves.handovers(replace(history, hits=[Hit("kill", "c", 1, 3)])) == found
+    assert moves.handovers(replace(history, hits=[Hit("stop", "c", 1, 3)])) == []
 
 
 def test_what_was_not_given_up_to_the_end_in_time_was_not_handed_over() -> None:
@@ -499,7 +488,7 @@ def test_what_was_not_given_up_to_the_end_in_time_was_not_handed_over() -> None:
     for gone in (None, 6.1):
         old = replace(tenure("a", 1, 0, left=5, gone=gone), given={"p": STATE})
 
-        assert handovers.handovers(History(tenures=[old, new], hits=[stopped])) == []
+        assert moves.handovers(History(tenures=[old, new], hits=[stopped])) == []
 
 
 def test_who_could_not_load_a_project_must_pass_on_what_it_got() -> None:
@@ -508,22 +497,22 @@ def test_who_could_not_load_a_project_must_pass_on_what_it_got() -> None:
     for found, told in ((STATE, []), ({**STATE, "tick": 98}, ["p epoch 3: tick"])):
         heir = replace(tenure("c", 3, 7.2), found={"p": found})
 
-        assert handovers.handovers(History(tenures=[old, between, heir])) == told
+        assert moves.handovers(History(tenures=[old, between, heir])) == told
 
 
 def test_a_death_before_a_project_was_loaded_explains_that_it_came_to_nobody() -> None:
     old = replace(tenure("a", 1, 0, left=5), given={"p": STATE})
     history = History(tenures=[old, tenure("b", 2, 5.2), tenure("c", 3, 9)])
 
-    assert handovers.handovers(history) == []
+    assert moves.handovers(history) == []
 
 
 def test_of_two_in_between_the_one_that_died_explains_that_nothing_came() -> None:
     old = replace(tenure("a", 1, 0, left=5), given={"p": STATE})
     history = History(tenures=[old, tenure("d", 4, 9)], skips=[Skip("b", 1, 2, 5.3)])
 
-    assert handovers.handovers(history) == ["slot 1 epoch 1: nothing"]
-    assert handovers.handovers(replace(history, hits=[Hit("kill", "c", 5.5, 6)])) == []
+    assert moves.handovers(history) == ["slot 1 epoch 1: nothing"]
+    assert moves.handovers(replace(history, hits=[Hit("kill", "c", 5.5, 6)])) == []
 
 
 def test_what_was_skipped_when_another_had_it_already_was_not_passed_on() -> None:
@@ -531,7 +520,7 @@ def test_what_was_skipped_when_another_had_it_already_was_not_passed_on() -> Non
     history = History(tenures=[old, tenure("c", 3, 9)], hits=[Hit("stop", "b", 5.1, 10)])
 
     for at, told in ((5.2, ["slot 1 epoch 1: nothing"]), (10.1, [])):
-        assert handovers.handovers(replace(history, skips=[Skip("b", 1, 2, at)])) == told
+        assert moves.handovers(replace(history, skips=[Skip("b", 1, 2, at)])) == told
 
 
 def test_who_was_without_a_lease_can_hand_on_nothing() -> None:
@@ -541,7 +530,7 @@ def test_who_was_without_a_lease_can_hand_on_nothing() -> None:
 
     for is_open, told in ((False, []), (True, ["slot 1 epoch 1: nothing"])):
         skips = [Skip("b", 1, 2, 8.9, is_open)]
-        assert handovers.handovers(replace(history, skips=skips)) == told
+        assert moves.handovers(replace(history, skips=skips)) == told
 
 
 def test_who_woke_when_another_had_the_slot_never_owned_it() -> None:
@@ -549,8 +538,8 @@ def test_who_woke_when_another_had_the_slot_never_owned_it() -> None:
     hits = [Hit("stop", "b", 5.1, 10)]
     after = [tenure("b", 2, 10.1), replace(tenure("c", 3, 9), found={"p": STATE}, received=True)]
 
-    assert handovers.handovers(History(tenures=[old, *after], hits=hits)) == []
-    assert handovers.handovers(History(tenures=[old, after[0]], hits=hits)) == ["p epoch 2: all"]
+    assert moves.handovers(History(tenures=[old, *after], hits=hits)) == []
+    assert moves.handovers(History(tenures=[old, after[0]], hits=hits)) == ["p epoch 2: all"]
 
 
 # -- members ------------------------------------------------------------------------------------
@@ -561,33 +550,33 @@ def test_a_scheduler_that_ends_by_itself_or_with_a_code_has_fallen() -> None:
     told = History(tenures=[tenure("a", 1, 0)], hits=[Hit("drain", "a", 1, 2, 7)])
     well = History(tenures=[tenure("a", 1, 0)], hits=[Hit("drain", "a", 1, 2, 0)])
 
-    assert members.fallen(by_itself) == members.fallen(told) == ["a, code 7"]
-    assert members.fallen(well) == []
+    assert losses.fallen(by_itself) == losses.fallen(told) == ["a, code 7"]
+    assert losses.fallen(well) == []
 
 
 def test_sigterm_ends_a_process_that_only_started_but_no_owner() -> None:
     hits = [Hit("drain", "a", 1, 2, -15)]
 
-    assert members.fallen(History(hits=hits)) == []
-    assert members.fallen(History(tenures=[tenure("a", 1, 0)], hits=hits)) == ["a, code -15"]
+    assert losses.fallen(History(hits=hits)) == []
+    assert losses.fallen(History(tenures=[tenure("a", 1, 0)], hits=hits)) == ["a, code -15"]
 
 
 def test_a_scheduler_that_does_not_end_is_overdue() -> None:
-    assert members.overdue(History(remarks=[{"e": "overdue", "target": "a"}])) == ["a"]
+    assert losses.overdue(History(remarks=[{"e": "overdue", "target": "a"}])) == ["a"]
 
 
 def test_every_promise_is_in_the_verdict() -> None:
     times_ = {"started": 0, "ended": 1}
     history = History(final=final(times=times_, batches={}, projects=[{**PROJECT, "every": 0}]))
 
-    assert {name for name, found in checker.findings(history).items() if found} == {"lost"}
+    assert {name for name, found in findings(history).items() if found} == {"lost"}
 
 
 # -- times --------------------------------------------------------------------------------------
 
 
 def test_a_pause_lasts_from_giving_up_to_having_loaded() -> None:
-    ((seconds, disturbed),) = times.pauses(History([effect("a", 1, 0, 1)], MOVED))
+    ((seconds, disturbed),) = moves.pauses(History([effect("a", 1, 0, 1)], MOVED))
 
     assert seconds == pytest.approx(0.3)
     assert not disturbed
@@ -595,40 +584,40 @@ def test_a_pause_lasts_from_giving_up_to_having_loaded() -> None:
 
 def test_a_pause_in_which_a_fault_happened_is_told_apart() -> None:
     hits = [Hit("zk_member_kill", "zk1", 4, 5)]
-    (pause,) = times.pauses(History([effect("a", 1, 0, 1)], MOVED, hits))
+    (pause,) = moves.pauses(History([effect("a", 1, 0, 1)], MOVED, hits))
 
     assert pause[1]
 
 
 def test_a_death_is_no_planned_move() -> None:
-    assert times.pauses(History(effects=[effect("a", 1, 0, 1)], tenures=DIED)) == []
+    assert moves.pauses(History(effects=[effect("a", 1, 0, 1)], tenures=DIED)) == []
 
 
 def test_a_takeover_lasts_from_the_fault_to_having_loaded() -> None:
     history = History([effect("a", 1, 0, 1)], DIED, [Hit("kill", "a", 5, 6)])
 
-    assert times.takeovers(history) == [pytest.approx(4.1)]
+    assert moves.takeovers(history) == [pytest.approx(4.1)]
 
 
 def test_a_slot_that_its_owner_kept_was_not_taken_over() -> None:
     went_on = [effect("a", 1, 0, 1), effect("a", 1, 7, 7)]
 
-    assert times.takeovers(History(went_on, DIED, [Hit("drop_in", "a", 5, 6)])) == []
+    assert moves.takeovers(History(went_on, DIED, [Hit("drop_in", "a", 5, 6)])) == []
 
 
 def test_a_slot_given_up_before_the_fault_was_not_taken_over() -> None:
     history = History([effect("a", 1, 0, 1)], MOVED, [Hit("kill", "a", 5.1, 6)])
 
-    assert times.takeovers(history) == []
+    assert moves.takeovers(history) == []
 
 
 @pytest.mark.parametrize(("share", "found"), [(0.5, 3), (0.99, 4), (1, 4)])
 def test_percentiles(share: float, found: int) -> None:
-    assert times.percentile([4, 1, 3, 2], share) == found
+    assert moves.percentile([4, 1, 3, 2], share) == found
 
 
 def test_there_is_no_percentile_of_nothing() -> None:
-    assert times.percentile([], 0.5) is None
+    assert moves.percentile([], 0.5) is None
 
 
 # -- reading ------------------------------------------------------------------------------------

@@ -19,8 +19,8 @@ from tests.hostile.kinds import HostileKind
 from tests.hostile.load import StrangerLoad, under
 from tests.hostile.memory import PeakMemory
 from tests.hostile.trial import MOST_SLOWDOWN, Trial
+from tests.support.connected import rpc_url
 from tests.support.processes import PROGRAM
-from tests.support.rpc_url import rpc_url
 
 MOST_BY_PAGES = 300  # MB that a process may take beyond its rest
 MOST_BY_STRANGERS = 200

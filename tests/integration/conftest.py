@@ -19,10 +19,9 @@ from pyspider_zk.config import Settings
 from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.local.ports import is_free
 from tests.support.chain_site import ChainSite, chain_script
-from tests.support.connected import connected, patient
+from tests.support.connected import connected, patient, rpc_url
 from tests.support.ports import own_port
 from tests.support.processes import PROGRAM, process
-from tests.support.rpc_url import rpc_url
 
 RATE = 20.0
 """Tasks per second of a project: its crawl goes on all the time and leaves others room to work."""

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from urllib.parse import quote
 
 from pyspider_zk.cluster.directory import Directory
 from pyspider_zk.config import Settings
@@ -37,3 +38,9 @@ def looking(settings: Settings) -> Iterator[Directory]:
     """Look at the cluster while the block runs."""
     with Directory(settings, patient(settings)) as made:
         yield made
+
+
+def rpc_url(address: str, secret: str, user: str = "ann") -> str:
+    """Return it, with the secret in it; without one it is the bare address."""
+    login = f"{user}:{quote(secret, safe='')}@" if secret else ""
+    return f"http://{login}{address}/"

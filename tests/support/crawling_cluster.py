@@ -25,12 +25,10 @@ from pyspider_zk.local.folder import Running, running_in
 from pyspider_zk.local.services import RedisServer, ZooKeeperServer
 from pyspider_zk.zookeeper.connection import Connection
 from tests.support.chain_site import ChainSite, chain_script
-from tests.support.connected import connected
-from tests.support.database_servers import DatabaseServer
-from tests.support.lent_databases import lent
+from tests.support.connected import connected, rpc_url
+from tests.support.database_servers import DatabaseServer, lent
 from tests.support.ports import own_port
 from tests.support.relay import Relay
-from tests.support.rpc_url import rpc_url
 from tests.support.running_cluster import PROGRAM, ROOT, listens
 
 SCHEDULERS = 3

@@ -1,4 +1,7 @@
-"""Real PostgreSQL and MariaDB servers of the tests: on loopback ports, in folders of their own."""
+"""Real PostgreSQL and MariaDB servers of the tests, and connections to databases.
+
+The servers are on loopback ports, in folders of their own.
+"""
 
 import itertools
 import os
@@ -8,14 +11,17 @@ import signal
 import subprocess
 import tempfile
 from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 from urllib.parse import quote
 
 import psycopg
 import pymysql
 from psycopg.conninfo import make_conninfo
 from pymysql.cursors import Cursor
+from pyspider.database import connect_database
 
 from pyspider_zk.local.ports import LOOPBACK
 from pyspider_zk.local.services import Server
@@ -246,3 +252,16 @@ def _unprivileged(*options: str) -> list[str]:
     nobody = pwd.getpwnam(NOBODY)
     user = [f"--reuid={nobody.pw_uid}", f"--regid={nobody.pw_gid}", "--clear-groups"]
     return ["setpriv", *user, *options]
+
+
+@contextmanager
+def lent(url: str) -> Iterator[Any]:
+    """Lend a connection to a database, and close it afterwards."""
+    database = connect_database(url)
+    try:
+        yield database
+    finally:
+        if hasattr(database, "close"):
+            database.close()
+        elif database.conn is not None:  # sqlite's, which connects when it is first asked
+            database.conn.close()

@@ -5,10 +5,9 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from tests.chaos.checks.faults import meets, redis_was_down
-from tests.chaos.checks.moves import SlotMoves
+from tests.chaos.checks.losses import FAILED, SUCCESS
+from tests.chaos.checks.moves import SlotMoves, meets, redis_was_down
 from tests.chaos.checks.owners import without_paused
-from tests.chaos.checks.pages import FAILED, SUCCESS
 from tests.chaos.history import INFINITY, Effect, History, SlotTenure
 
 HELD_UP = 1.0

@@ -4,15 +4,15 @@ import os
 import signal
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from operator import attrgetter
 from pathlib import Path
 
 import psycopg
 from psycopg import sql
 
 from pyspider_zk.local.services import Server
-from tests.support.crawling_cluster import CrawlingCluster, children
-from tests.support.relay import Relay
+from tests.support.crawling_cluster import DATABASES, CrawlingCluster, children
 
 LOCK_PATIENCE = 30.0  # seconds until the lock is had: others write all the time
 _BESIDE = ("-wal", "-shm", "-journal")
@@ -24,32 +24,22 @@ Ways = Mapping[str, Mapping[str, Away]]
 """What can be away, and how."""
 
 
-def locked(kind: str) -> Away:
-    """Hold a database by an exclusive lock: whoever asks is told that it is locked.
+def held(kind: str, how: str) -> Away:
+    """Hold a database of sqlite.
 
-    In write-ahead mode readers go on beside it, as sqlite promises: only whoever writes is told.
+    Args:
+        how: EXCLUSIVE: whoever asks is told that it is locked; in write-ahead mode only whoever
+            writes. IMMEDIATE, the one writer's place: whoever writes is refused; a file that is
+            made read-only would stay writable for whoever has it open.
     """
-    return _held(kind, "BEGIN EXCLUSIVE")
 
-
-def read_only(kind: str) -> Away:
-    """Hold the one writer's place of a database: reading goes on, whoever writes is refused.
-
-    A file that is made read-only stays writable for whoever has it open.
-    """
-    return _held(kind, "BEGIN IMMEDIATE")
-
-
-def _held(kind: str, begin: str) -> Away:
     @contextmanager
     def away(cluster: CrawlingCluster) -> Iterator[None]:
-        held = sqlite3.connect(cluster.file(kind), timeout=LOCK_PATIENCE, isolation_level=None)
-        try:
-            held.execute(begin)
+        link = sqlite3.connect(cluster.file(kind), timeout=LOCK_PATIENCE, isolation_level=None)
+        with closing(link):
+            link.execute(f"BEGIN {how}")
             yield
-            held.execute("ROLLBACK")
-        finally:
-            held.close()
+            link.execute("ROLLBACK")
 
     return away
 
@@ -135,51 +125,40 @@ def killed(
     return away
 
 
-def cut(relay_of: Callable[[CrawlingCluster], Relay]) -> Away:
-    """Cut the way to a server: what is under way is lost, and nobody is told."""
-    return lambda cluster: relay_of(cluster).cut()
-
-
-def _redis(cluster: CrawlingCluster) -> Server:
-    return cluster.redis
-
-
-def _zookeeper(cluster: CrawlingCluster) -> Server:
-    return cluster.zookeeper
-
-
-def _database(cluster: CrawlingCluster) -> Server:
-    return cluster.server
-
-
-_KINDS = ("task", "project", "result")
+_redis = attrgetter("redis")
+_zookeeper = attrgetter("zookeeper")
+_database = attrgetter("server")
 _SERVICES: Ways = {
     "redis": {
         "frozen": frozen(_redis),
         "killed": killed(_redis),
-        "cut": cut(lambda cluster: cluster.relay),
+        "cut": lambda cluster: cluster.relay.cut(),  # what is under way is lost, and nobody is told
     },
     "zookeeper": {"killed": killed(_zookeeper), "frozen": frozen(_zookeeper)},
 }
 
 WAYS: Ways = {
     **{
-        f"{kind}db": {"locked": locked(kind), "moved": moved(kind), "read-only": read_only(kind)}
-        for kind in _KINDS
+        f"{kind}db": {
+            "locked": held(kind, "EXCLUSIVE"),
+            "moved": moved(kind),
+            "read-only": held(kind, "IMMEDIATE"),
+        }
+        for kind in ("task", "result")
     },
     # A crawl only reads it: held for reading, it would not be away.
-    "projectdb": {"locked": locked("project"), "moved": moved("project")},
+    "projectdb": {"locked": held("project", "EXCLUSIVE"), "moved": moved("project")},
     **_SERVICES,
 }
 """What can be away, and how; the first way is the usual one."""
 
 WAYS_OF_A_SERVER: Ways = {
-    **{f"{kind}db": {"locked": tables_locked(kind)} for kind in _KINDS},
+    **{f"{kind}db": {"locked": tables_locked(kind)} for kind in DATABASES},
     "databases": {
         "frozen": frozen(_database),
         # whose processes it ends, as a crash does; alone, it would leave them at work
         "killed": killed(_database, signal.SIGQUIT),
-        "cut": cut(lambda cluster: cluster.server_relay),
+        "cut": lambda cluster: cluster.server_relay.cut(),
     },
     **_SERVICES,
 }

@@ -1,12 +1,14 @@
-"""No page is lost and none is left behind."""
+"""Nothing is lost: no page, no tick, no batch, no scheduler before its time."""
 
+import signal
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import pairwise
 from typing import Any
 from urllib.parse import urlsplit
 
-from tests.chaos.checks.faults import redis_was_down
-from tests.chaos.history import History
+from tests.chaos.checks.moves import SlotMoves, redis_was_down
+from tests.chaos.history import Effect, History
 
 ON_FINISHED = "data:,on_finished"
 ACTIVE, SUCCESS, FAILED = 1, 2, 3  # pyspider's numbers
@@ -99,3 +101,87 @@ def _by_path(rows: Mapping[str, int]) -> dict[str, Any]:
 def _later_tick(url: str, ended: float) -> bool:
     path = urlsplit(url).path
     return path.startswith("/tick/") and int(path.rpartition("/")[2]) > ended
+
+
+START_PATIENCE = 15
+"""Seconds after its start within which a project's first tick must come."""
+
+
+def missed_ticks(
+    projects: Iterable[Mapping[str, Any]],
+    effects: Iterable[Effect],
+    started: float,
+    ended: float,
+) -> list[str]:
+    """Every multiple of a project's interval was sent, from its first tick until the end."""
+    sent: dict[str, set[int]] = defaultdict(set)
+    for effect in effects:
+        if effect.tick is not None and effect.outcome == "done":
+            sent[effect.project].add(effect.tick)
+    missed = []
+    for project in projects:
+        name, every = project["name"], project["every"]
+        if every:
+            latest = int(started + START_PATIENCE)
+            first = min(min(sent[name], default=latest), latest)
+            due = range(-(-first // every) * every, int(ended) + 1, every)
+            missed += [f"{name} {tick}" for tick in due if tick not in sent[name]]
+    return missed
+
+
+def ticks_twice(history: History) -> list[str]:
+    """A tick is sent once, unless a fault kept its first sender from telling the next owner.
+
+    That is, the slot changed hands in between without a clean handoff, which a fault explains.
+    Neither clocks that jump nor a Redis that restarts send a tick again.
+    """
+    known = SlotMoves(history)
+    sent: dict[tuple[str, int], list[Effect]] = defaultdict(list)
+    for effect in history.effects:
+        if effect.tick is not None and effect.outcome == "done":
+            sent[effect.project, effect.tick].append(effect)
+    return [
+        f"{project} {tick}"
+        for (project, tick), sends in sent.items()
+        for first, second in pairwise(sorted(sends, key=lambda one: one.start))
+        if not known.broken(first.slot, first.start, second.start)
+    ]
+
+
+def jobs_lost(history: History) -> list[str]:
+    """Every batch that was accepted is done, and has started each of its projects."""
+    started = {
+        effect.project
+        for effect in history.effects
+        if (effect.kind, effect.task) == ("send", "on_start") and effect.outcome != "refused"
+    }
+    return [
+        f"{batch} {project}"
+        for batch, found in history.final["batches"].items()
+        for project in found["projects"]
+        if found["state"] != "done" or found["errors"] or project not in started
+    ]
+
+
+def fallen(history: History) -> list[str]:
+    """No scheduler ends by itself, and one that is told to end says that all went well.
+
+    One that never owned anything may have been told while it was starting: Python ends at once.
+    """
+    owners = {tenure.member for tenure in history.tenures}
+    by_itself = [
+        f"{remark['target']}, code {remark.get('code')}"
+        for remark in history.remarks
+        if remark["e"] == "fallen"
+    ]
+    told = [
+        f"{hit.target}, code {hit.code}"
+        for hit in history.hits
+        if hit.code and not (hit.code == -signal.SIGTERM and hit.target not in owners)
+    ]
+    return by_itself + told
+
+
+def overdue(history: History) -> list[str]:
+    """A scheduler that is told to end does so within the time that is set for it."""
+    return [remark["target"] for remark in history.remarks if remark["e"] == "overdue"]

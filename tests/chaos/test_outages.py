@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.outages.run import QUICK_TIMES, run
-from tests.outages.ways import WAYS, WAYS_OF_A_SERVER, parse
+from tests.chaos.away import WAYS, WAYS_OF_A_SERVER, parse
+from tests.chaos.outages import QUICK_TIMES, run
 from tests.support.database_servers import PostgresServer
 from tests.support.needed import skip_without_needed
 

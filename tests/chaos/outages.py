@@ -1,5 +1,11 @@
-"""One run: a cluster that crawls, outages one after the other, and what was seen."""
+"""``python -m tests.chaos outages``: services away for a time, alone and in pairs.
 
+A cluster under ``pyspider-zk up`` crawls, and outages come one after the other.
+"""
+
+import argparse
+import itertools
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,7 +13,7 @@ from pathlib import Path
 
 import redis
 
-from tests.outages.ways import WAYS, WAYS_OF_A_SERVER, all_away
+from tests.chaos.away import WAYS, WAYS_OF_A_SERVER, Ways, all_away, listing, parse
 from tests.support.crawling_cluster import DATABASES, CrawlingCluster, grows
 from tests.support.database_servers import PostgresServer
 
@@ -15,25 +21,15 @@ PATIENCE = 120.0  # seconds until what does not go on is said never to
 FINISH = 120.0  # seconds until all pages must be crawled at the end
 TELLING = 30.0  # seconds until what is away must be told of: projects are read every 10 s
 STEPS = 3  # pages of each project after a return: the first may have been under way
-STOPS_PAGES = {
-    ("taskdb", "locked"),
-    ("taskdb", "read-only"),
-    ("redis", "frozen"),
-    ("redis", "killed"),
-    ("redis", "cut"),
-    ("zookeeper", "frozen"),
-    ("zookeeper", "killed"),
-    ("databases", "frozen"),
-    ("databases", "killed"),
-    ("databases", "cut"),
+STOPS_PAGES = {("taskdb", "locked"), ("taskdb", "read-only")} | {
+    (what, how)
+    for what in ("redis", "zookeeper", "databases")
+    for how in ("frozen", "killed", "cut")
 }
 """What no page is fetched without; a file that was moved away is still open."""
 
-UNSEEN = {
-    ("taskdb", "moved"),
-    ("resultdb", "moved"),
-    ("databases", "frozen"),
-    ("databases", "cut"),
+UNSEEN = {(f"{kind}db", "moved") for kind in ("task", "result")} | {
+    ("databases", how) for how in ("frozen", "cut")
 }
 """What nobody tells: who has the file open goes on, who waits for the server's answer waits on."""
 
@@ -101,13 +97,14 @@ class SufferedOutage:
 
     def line(self) -> str:
         """Return it for people."""
-        told = {"crawled on": self.resumed, "stored results": self.stored}
-        figures = [
-            f"{what} after {after:.1f} s" if after is not None else f"never {what}"
-            for what, after in told.items()
-        ]
-        figures.append(f"{self.meanwhile} pages in the second half of it")
-        return f"{self.name}, away for {self.seconds:g} s: {', '.join(figures)}"
+        crawled, stored = (
+            "never" if after is None else f"after {after:.1f} s"
+            for after in (self.resumed, self.stored)
+        )
+        return (
+            f"{self.name}, away for {self.seconds:g} s: crawled on {crawled}, stored results"
+            f" {stored}, {self.meanwhile} pages in the second half of it"
+        )
 
 
 @dataclass
@@ -154,14 +151,51 @@ def run(
         )
         for parts in outages:
             verdict.outages.append(_suffer(cluster, parts, seconds))
-            say(verdict.outages[-1].line())
+            _say(verdict.outages[-1].line())
         cluster.site.end_chains(PROJECTS)
         verdict.unfinished = cluster.unfinished(FINISH)
     return verdict
 
 
-def say(what: str) -> None:
-    """Print a line now."""
+def main(words: Sequence[str]) -> int:
+    """Run; return 0 if nothing was wrong."""
+    asked = _arguments(words)
+    ways = WAYS_OF_A_SERVER if asked.postgresql else WAYS
+    outages = [parse(each, ways) for each in asked.what] or _alone_and_in_pairs(ways)
+    folder = asked.folder or Path(tempfile.mkdtemp(prefix="outages-"))
+    times = QUICK_TIMES if asked.quick_times else None
+    server = PostgresServer if asked.postgresql else None
+    verdict = run(folder / "cluster", outages, asked.seconds, times, asked.rate, server)
+    faults = verdict.faults(asked.within)
+    _say("\n".join(faults) or "good")
+    _say(str(folder))
+    return 1 if faults else 0
+
+
+def _alone_and_in_pairs(ways: Ways) -> list[dict[str, str]]:
+    alone = [{what: how} for what, found in ways.items() for how in found]
+    pairs = [
+        {what: next(iter(ways[what])) for what in pair} for pair in itertools.combinations(ways, 2)
+    ]
+    return alone + pairs
+
+
+def _arguments(words: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.chaos outages", description=__doc__)
+    parser.add_argument("--seconds", type=float, default=15.0, help="how long each is away")
+    help_ = f"away together, such as taskdb,redis=killed; may be repeated; {listing()}"
+    help_ += f"; with --postgresql {listing(WAYS_OF_A_SERVER)}"
+    parser.add_argument("--what", action="append", default=[], help=help_)
+    parser.add_argument("--postgresql", action="store_true", help="it has the databases")
+    help_ = "seconds in which it must go on afterwards"
+    parser.add_argument("--within", type=float, default=PATIENCE, help=help_)
+    parser.add_argument("--quick-times", action="store_true", help="a lease of 2 s instead of 4")
+    parser.add_argument("--rate", type=float, default=20.0, help="pages per second and project")
+    parser.add_argument("--folder", type=Path, help="where data and logs are left")
+    return parser.parse_args(words)
+
+
+def _say(what: str) -> None:
     print(what, flush=True)  # noqa: T201
 
 

@@ -10,7 +10,8 @@ import re
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterable, Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -29,6 +30,10 @@ HUB_ADDRESS = f"{_PREFIX}.1"
 
 _NEEDED = {"ip": "iproute2", "nft": "nftables", "nsenter": "util-linux"}
 _REFUSED = ("Operation not permitted", "Permission denied")
+
+
+NOT_PERMITTED = 77  # EX_NOPERM of sysexits.h
+MISSING = 69  # EX_UNAVAILABLE
 
 
 class NotPermitted(Exception):
@@ -167,6 +172,19 @@ def check_permission() -> None:
         raise
     finally:
         _remove(name)
+
+
+def if_permitted(run: Callable[[], int]) -> int:
+    """Return what a run returns, or ``NOT_PERMITTED`` or ``MISSING``, with a line that says why."""
+    try:
+        check_permission()
+        return run()
+    except NotPermitted as reason:
+        print(f"this is not permitted here: {reason}", file=sys.stderr)  # noqa: T201
+        return NOT_PERMITTED
+    except MissingService as missing:
+        print(f"this cannot run here: {missing}", file=sys.stderr)  # noqa: T201
+        return MISSING
 
 
 def sweep() -> None:
