@@ -20,7 +20,6 @@ from xmlrpc.client import ServerProxy
 
 import redis
 import trustme
-from cryptography.hazmat.primitives import serialization
 from kazoo.client import KazooClient
 
 from pyspider_zk.cluster.directory import Directory
@@ -29,11 +28,11 @@ from pyspider_zk.errors import ClusterError
 from pyspider_zk.local import programs
 from pyspider_zk.local.child import Child, tail
 from pyspider_zk.webui.users import change_users, read_users
-from tests.attack.canaries import KEPT, URL_CANARY, plant
 from tests.attack.doors import LISTENS, PORTS, REDIS_PORT, ZOOKEEPER_PORT, Who
+from tests.attack.state import KEPT, URL_CANARY, State, plant, state
 from tests.support.connected import rpc_url
 from tests.support.network import Network
-from tests.support.secured_servers import NETTY
+from tests.support.secured_servers import NETTY, private_key
 
 REPOSITORY = Path(__file__).parents[2]
 ATTACKER = "attacker"
@@ -166,6 +165,15 @@ class Machines:
         """Return the processes that run."""
         return {name: child.pid for name, child in self._children.items() if child.running}
 
+    def state(self) -> State:
+        """Return all that stands: rows, znodes with versions and ACLs, keys, files, processes."""
+        with (
+            self.zookeeper_client(login=True) as client,
+            closing(self.redis_client(login=True)) as store,
+        ):
+            found = state(self.databases, client, self.settings.root, store, self.files)
+        return {**found, **{f"process {name}": pid for name, pid in self.pids().items()}}
+
     # --- clients ------------------------------------------------------------------------------
 
     @contextmanager
@@ -174,12 +182,15 @@ class Machines:
 
         Without it, whoever has a certificate of the authority, which is not the cluster's.
         """
-        mine = self._papers
-        shown = (mine.client, mine.client_key) if login else (mine.stranger, mine.stranger_key)
-        files = {"certfile": str(shown[0]), "keyfile": str(shown[1])} if papers else {}
+        files = self._shown("", login) if papers else {}
         given = [("digest", f"crawl:{PASSWORDS['zookeeper']}")] if login else None
         client = KazooClient(
-            self.zookeeper, timeout=10, auth_data=given, use_ssl=True, ca=str(mine.ca), **files
+            self.zookeeper,
+            timeout=10,
+            auth_data=given,
+            use_ssl=True,
+            ca=str(self._papers.ca),
+            **files,
         )
         client.start(15)
         try:
@@ -190,13 +201,17 @@ class Machines:
 
     def redis_client(self, *, login: bool, papers: bool = True) -> "redis.Redis[bytes]":
         """Return a client of Redis: with the cluster's login or none."""
-        mine = self._papers
-        shown = (mine.client, mine.client_key) if login else (mine.stranger, mine.stranger_key)
-        files = {"ssl_certfile": str(shown[0]), "ssl_keyfile": str(shown[1])} if papers else {}
+        files = self._shown("ssl_", login) if papers else {}
         given = {"username": "crawl", "password": PASSWORDS["redis"]} if login else {}
         address = self.network.address("redis")
-        ours = {"ssl": True, "ssl_ca_certs": str(mine.ca), "retry": None}
+        ours = {"ssl": True, "ssl_ca_certs": str(self._papers.ca), "retry": None}
         return redis.Redis(address, REDIS_PORT, **ours, **files, **given)
+
+    def _shown(self, prefix: str, login: bool) -> dict[str, str]:
+        """Return the options that name the certificate of a member, or of somebody else."""
+        who = "client" if login else "stranger"
+        names = {"certfile": who, "keyfile": f"{who}_key"}
+        return {f"{prefix}{name}": str(getattr(self._papers, of)) for name, of in names.items()}
 
     def routes(self) -> list[str]:
         """Return the routes of the real web UI, as a second one tells them that serves nobody."""
@@ -375,22 +390,15 @@ def _papers(folder: Path, network: Network) -> Papers:
     authority.cert_pem.write_to_path(str(files.ca))
     for name, path in (("zookeeper", files.zookeeper), ("redis", files.redis)):
         made = authority.issue_cert(network.address(name))
-        _write(path, _key(made) + made.cert_chain_pems[0].bytes().decode())
+        _write(path, private_key(made) + made.cert_chain_pems[0].bytes().decode())
     for who, path, key in (
         ("crawl@example.org", files.client, files.client_key),
         ("stranger@example.org", files.stranger, files.stranger_key),
     ):
         made = authority.issue_cert(who)
         made.cert_chain_pems[0].write_to_path(str(path))
-        _write(key, _key(made))
+        _write(key, private_key(made))
     return files
-
-
-def _key(made: trustme.LeafCert) -> str:
-    """Return the private key in the one form that ZooKeeper reads."""
-    key = serialization.load_pem_private_key(made.private_key_pem.bytes(), None)
-    form = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8)
-    return key.private_bytes(*form, serialization.NoEncryption()).decode()
 
 
 def _write(path: Path, text: str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from http import HTTPStatus
 from typing import Any
 
-from tests.attack.canaries import KEPT, MEMBERS_ONLY
+from tests.attack.state import KEPT, MEMBERS_ONLY
 from tests.attack.web import ask, told
 from tests.support.connected import rpc_url
 

@@ -60,6 +60,12 @@ def traces(log: str) -> list[Trace]:
     return [_trace(record) for record in _records(log) if _TRACE in record]
 
 
+def complaints(log: str) -> str:
+    """Return the warnings and errors of a log, and what Python or a library printed itself."""
+    heads = ((_HEADED.match(record), record) for record in _records(log))
+    return "".join(record for head, record in heads if head is None or head[1] in "WEC")
+
+
 def _records(log: str) -> Iterable[str]:
     """Return the records with the lines that belong to each; what Python prints itself is one."""
     begins = [found.start() for found in _HEADED.finditer(log)]

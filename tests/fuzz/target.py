@@ -12,10 +12,9 @@ from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.webui.roles import Role
 from pyspider_zk.webui.users import change_users
 from tests.fuzz import queues, records, rpc, web
-from tests.fuzz.api_cases import api_cases
-from tests.fuzz.inputs import Surface
-from tests.fuzz.spare import FUZZED
-from tests.poison.grip import Grip
+from tests.fuzz.grip import Grip
+from tests.fuzz.inputs import FUZZED, Surface
+from tests.fuzz.web import api_cases
 from tests.support.crawling_cluster import CrawlingCluster
 
 RATE = 10.0  # pages per second of a project

@@ -1,19 +1,27 @@
-"""One run: a cluster, poison in groups, and what came of it."""
+"""``python -m tests.fuzz catalogue``: all of the catalogue, a sample, or each entry alone.
 
+A cluster crawls, poison is put in in groups, and what came of it must be shown.
+"""
+
+import argparse
 import itertools
+import logging
 import os
+import random
 import signal
+import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from tests.poison.databases import KeptOutError
-from tests.poison.entry import Place, Poison, Put
-from tests.poison.grip import Grip
-from tests.poison.sight import Sight
+from tests.fuzz.catalogue import everything, planned
+from tests.fuzz.catalogue.entry import Place, Poison, Put
+from tests.fuzz.grip import Grip
+from tests.fuzz.raw_databases import KeptOutError
+from tests.fuzz.sight import Sight
 from tests.support.crawling_cluster import CrawlingCluster
-from tests.support.database_servers import DatabaseServer
+from tests.support.database_servers import DatabaseServer, PostgresServer
 
 PROGRESS = 60.0  # seconds within which every healthy project must crawl on
 STEPS = 2  # pages of each healthy project after a group
@@ -334,3 +342,49 @@ def _is_fatal(made: CrawlingCluster, group: Sequence[Poison]) -> bool:
         Poisoning(cluster, grip) as poisoning,
     ):
         return bool(poisoning.put(group) or poisoning.trouble())
+
+
+def main(words: Sequence[str]) -> int:
+    """Run; return 0 if nothing was wrong, 1 if something was, 2 if there is nothing to put in."""
+    asked = _arguments(words)
+    entries = _entries(asked)
+    if not entries:
+        but = f" and none of {asked.without}" if asked.without else ""
+        say(f"no entry's name holds {asked.only!r}{but}: give another word")
+        return 2
+    logging.getLogger("pyspider_zk").setLevel(logging.CRITICAL)  # it says what all others say
+    grouped, visits = planned(entries, asked.seed, asked.group, short=asked.short)
+    count = sum(map(len, [*grouped, visits]))
+    say(f"seed {asked.seed}: {count} of {len(entries)} entries in {len(grouped)} groups")
+    began = time.monotonic()
+    folder = asked.folder or Path(tempfile.mkdtemp(prefix="poison-"))
+    server = PostgresServer if asked.postgresql else None
+    verdict = run(folder, grouped, visits, server)
+    say("\n".join(verdict.lines()))
+    if asked.bisect:
+        for group, what in verdict.fatal:
+            for entry in culprits(folder, group, server):
+                say(f"CULPRIT: {entry}: {what}")
+    say(f"{'good' if verdict.good else 'BAD'} after {time.monotonic() - began:.0f} s; {folder}")
+    return 0 if verdict.good else 1
+
+
+def _entries(asked: argparse.Namespace) -> list[Poison]:
+    return [
+        entry
+        for entry in everything()
+        if asked.only in str(entry) and not any(text in str(entry) for text in asked.without)
+    ]
+
+
+def _arguments(words: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz catalogue", description=__doc__)
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
+    parser.add_argument("--short", action="store_true", help="a sample that covers every surface")
+    parser.add_argument("--only", default="", help="entries whose name holds this")
+    parser.add_argument("--without", action="append", default=[], help="and not this")
+    parser.add_argument("--group", type=int, default=40, help="how many are put in at once")
+    parser.add_argument("--bisect", action="store_true", help="name those that are fatal alone")
+    parser.add_argument("--postgresql", action="store_true", help="it has the databases")
+    parser.add_argument("--folder", type=Path, help="where data and logs are left")
+    return parser.parse_args(words)

@@ -19,7 +19,7 @@ from pyspider_zk.cluster.records import Assignment, Member
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.limits import DEFAULT_SLOTS
 from pyspider_zk.projects.slots import slot_of
-from tests.poison.databases import raw_databases
+from tests.fuzz.raw_databases import raw_databases
 from tests.support.crawling_cluster import CrawlingCluster
 
 CALL_PATIENCE = 30.0  # seconds for an answer
@@ -48,7 +48,7 @@ class Grip:
         self.healthy: list[str] = []  # projects that crawl while the poison is put in
         self.late: list[str] = []  # projects that are made once all of it is in
         self.visitor = ""  # the fourth scheduler's, while it is there
-        quiet = logging.getLogger("tests.poison.kazoo")
+        quiet = logging.getLogger("tests.fuzz.kazoo")
         quiet.setLevel(logging.CRITICAL)
         self.zk = KazooClient(cluster.zookeeper.address, timeout=10.0, logger=quiet)
         self.redis = redis.Redis.from_url(cluster.redis.url)

@@ -4,8 +4,8 @@ import random
 from collections import defaultdict
 from collections.abc import Iterable
 
-from tests.poison import calls, keys, messages, rows, znodes
-from tests.poison.entry import Poison
+from tests.fuzz.catalogue import calls, keys, messages, rows, znodes
+from tests.fuzz.catalogue.entry import Poison
 
 SURFACES = (znodes, keys, messages, rows, calls)
 PER_SPOT = 2  # of those that cover each other a sample takes so many
@@ -29,6 +29,22 @@ def sample(entries: Iterable[Poison], chance: random.Random) -> list[Poison]:
     for group in spots.values():
         chosen += chance.sample(group, min(PER_SPOT, len(group)))
     return chosen
+
+
+def planned(
+    entries: list[Poison], seed: object, size: int, *, short: bool
+) -> tuple[list[list[Poison]], list[Poison]]:
+    """Return what is put in, in groups of so many, and what only a takeover reads.
+
+    Args:
+        seed: of the order, and of the sample.
+        short: whether it is a sample.
+    """
+    chance = order(seed)
+    chosen = sample(entries, chance) if short else entries
+    chance.shuffle(chosen)
+    crawl = [one for one in chosen if one.stage == "crawl"]
+    return groups(crawl, size), [one for one in chosen if one.stage == "visit"]
 
 
 def order(seed: object) -> random.Random:

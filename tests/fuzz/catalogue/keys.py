@@ -7,8 +7,8 @@ from typing import Any
 import msgpack
 from redis.client import Pipeline
 
-from tests.poison.entry import Place, Poison, Put
-from tests.poison.grip import Grip
+from tests.fuzz.catalogue.entry import Place, Poison, Put
+from tests.fuzz.grip import Grip
 
 TOLD = (Place.QUEUE, Place.LOG)
 ASIDE = ":aside"

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from functools import partial
 
-from tests.poison import junk
-from tests.poison.databases import KeptOutError, quoted
-from tests.poison.entry import Place, Poison, Put
-from tests.poison.grip import PLAIN_SCRIPT, Grip
+from tests.fuzz.catalogue import junk
+from tests.fuzz.catalogue.entry import Place, Poison, Put
+from tests.fuzz.grip import PLAIN_SCRIPT, Grip
+from tests.fuzz.raw_databases import KeptOutError, quoted
 
 AT_FAULT = (Place.QUARANTINE, Place.LOG)
 BORNE = (*AT_FAULT, Place.LISTED)  # it harms nobody, and the page shows the project

@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import re
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -15,15 +14,14 @@ from pyspider_zk.cluster.directory import Directory
 from pyspider_zk.errors import ClusterError
 from pyspider_zk.queues.connect import connect
 from pyspider_zk.queues.redis_foreign_keys import UNREADABLE
-from tests.poison.databases import project_tables, text
-from tests.poison.entry import Place, Poison, Put
-from tests.poison.grip import Grip
+from tests.fuzz.catalogue.entry import Place, Poison, Put
+from tests.fuzz.grip import Grip
+from tests.fuzz.judge import complaints
+from tests.fuzz.raw_databases import project_tables, text
 
 LETTERS = 10_000
 LONGEST = 80  # characters of a token that must be shown: what is longer may be cut short
 PAGE = 200
-_HEADED = re.compile(r"^\S*\[([A-Z]) \d{6} ", re.MULTILINE)
-_BAD = "WEC"
 _NONE_OF_OURS = (sqlite3.OperationalError, psycopg.errors.UndefinedColumn)
 """What a table that pyspider did not make answers."""
 
@@ -138,7 +136,7 @@ class Sight:
             name: path.read_text("utf-8", "replace") for name, path in self._cluster.logs().items()
         }
         up = texts.pop("up", "")  # it prints for people: all of it is to be seen
-        self._log = "\n".join([up, *(part for text in texts.values() for part in _bad(text))])
+        self._log = "\n".join([up, *map(complaints, texts.values())])
 
     def _look_at_api(self) -> None:
         self._ask("/events?limit=1000")  # so that the web UI meets those that cannot be read
@@ -188,16 +186,3 @@ def _former_name(key: str) -> str:
 
 def _begins(found: Iterable[str], token: str) -> bool:
     return any(name.startswith(token) for name in found)
-
-
-def _bad(log: str) -> Iterable[str]:
-    """Return the warnings and errors of a log, with the lines that belong to each."""
-    heads = list(_HEADED.finditer(log))
-    ends = [head.start() for head in heads[1:]] + [len(log)]
-    if heads and heads[0].start() > 0:
-        yield log[: heads[0].start()]
-    for head, end in zip(heads, ends, strict=True):
-        if head[1] in _BAD:
-            yield log[head.start() : end]
-    if not heads:
-        yield log

@@ -12,9 +12,9 @@ from pyspider_zk.config import Settings
 from pyspider_zk.controller import WorkerController
 from pyspider_zk.errors import ClusterError
 from pyspider_zk.groups.records import Holder
-from tests.poison import junk
-from tests.poison.entry import Place, Poison, Put
-from tests.poison.grip import Grip
+from tests.fuzz.catalogue import junk
+from tests.fuzz.catalogue.entry import Place, Poison, Put
+from tests.fuzz.grip import Grip
 
 READ = (Place.UNREADABLE, Place.LOG)
 PASSING = (*READ, Place.GONE)  # the cluster may sweep it away, or write over it

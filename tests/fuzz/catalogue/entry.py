@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tests.poison.grip import Grip
+from tests.fuzz.grip import Grip
 
 
 class Place(StrEnum):

@@ -5,43 +5,22 @@ from functools import partial
 from typing import Any
 from urllib.parse import quote
 
-from tests.poison import junk
-from tests.poison.entry import Place, Poison, Put
-from tests.poison.grip import Grip
+from tests.fuzz.catalogue import junk
+from tests.fuzz.catalogue.entry import Place, Poison, Put
+from tests.fuzz.grip import Grip
 
 TOLD = (Place.ANSWER, Place.LOG)
 HUGE = 5_000_000  # bytes
 JSON = {"Content-Type": "application/json"}
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
-_METHODS = (
-    "size",
-    "counter",
-    "newtask",
-    "send_task",
-    "update_project",
-    "get_active_tasks",
-    "get_projects_pause_status",
-    "webui_update",
-    "local_size",
-    "local_counter",
-    "local_newtask",
-    "local_send_task",
-    "local_get_active_tasks",
-    "local_webui_update",
-    "local_project_numbers",
-    "local_project_history",
-    "submit_operation",
-    "plan_operation",
-    "get_batch",
-    "list_batches",
-    "cancel_batch",
-    "retry_batch",
-    "list_projects",
-    "list_events",
-    "_quit",
-    "system.methodHelp",
-)
+_METHODS = """
+    size counter newtask send_task update_project get_active_tasks get_projects_pause_status
+    webui_update local_size local_counter local_newtask local_send_task local_get_active_tasks
+    local_webui_update local_project_numbers local_project_history submit_operation
+    plan_operation get_batch list_batches cancel_batch retry_batch list_projects list_events
+    _quit system.methodHelp
+"""
 
 _TYPED: dict[str, tuple[Any, ...]] = {
     "counter": ({"a": 1}, []),
@@ -94,7 +73,7 @@ def entries() -> Iterator[Poison]:
 
 
 def _rpc() -> Iterator[Poison]:
-    for method in _METHODS:
+    for method in _METHODS.split():
         put = partial(_call, method, tuple(range(9)))
         yield Poison("XML-RPC", f"{method} with nine arguments", put, TOLD)
     for method, arguments in _TYPED.items():

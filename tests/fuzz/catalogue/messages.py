@@ -8,8 +8,8 @@ import msgpack
 
 from pyspider_zk.limits import DEFAULT_SLOTS
 from pyspider_zk.projects.slots import slot_of
-from tests.poison.entry import Place, Poison, Put
-from tests.poison.grip import Grip
+from tests.fuzz.catalogue.entry import Place, Poison, Put
+from tests.fuzz.grip import Grip
 
 SAID = (Place.LETTER, Place.LOG)
 USED = (*SAID, Place.TASK, Place.FAILED)  # it can be used after all, and the task's page shows it

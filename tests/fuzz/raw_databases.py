@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import psycopg
 from pyspider.database.sqlalchemy.resultdb import COLUMNS as RESULT_COLUMNS
@@ -28,15 +28,22 @@ class KeptOutError(Exception):
     """The database itself does not take something, so that nobody can meet it there."""
 
 
-class RawDatabases(Protocol):
-    """The databases of a cluster, by ``task``, ``project`` and ``result``."""
+class RawDatabases:
+    """Files of sqlite, by ``task``, ``project`` and ``result``; a column takes what it is given."""
+
+    def __init__(self, cluster: CrawlingCluster) -> None:
+        self._cluster = cluster
+        self._links: dict[str, Any] = {}
 
     def execute(self, kind: str, sql: str, values: Sequence[object] = ()) -> list[Sequence[Any]]:
         """Carry out a statement whose values are marked by ``?``, and return its rows.
 
+        Of files text comes as bytes, for it may be none.
+
         Raises:
             KeptOutError: the database does not take it.
         """
+        return list(self._link(kind).execute(sql, tuple(values)).fetchall())
 
     def insert(self, kind: str, table: str, row: Mapping[str, object]) -> None:
         """Insert a row, whatever is in it.
@@ -44,41 +51,16 @@ class RawDatabases(Protocol):
         Raises:
             KeptOutError: the database does not take it.
         """
+        names, marks = ", ".join(map(quoted, row)), ", ".join("?" * len(row))
+        statement = f"INSERT INTO {quoted(table)} ({names}) VALUES ({marks})"  # noqa: S608 - ours
+        self.execute(kind, statement, list(row.values()))
 
     def table(self, kind: str, project: str) -> str:
         """Return the name of the table of a project's tasks or results."""
-
-    def make_table(self, kind: str, project: str) -> None:
-        """Make the table of a project's tasks or results, as pyspider does, if there is none."""
-
-    def tables(self, kind: str) -> list[str]:
-        """Return the names of all tables."""
-
-    def close(self) -> None:
-        """Let connections go."""
-
-
-class SqliteFiles:
-    """Files of sqlite: a column takes whatever it is given."""
-
-    def __init__(self, cluster: CrawlingCluster) -> None:
-        self._cluster = cluster
-        self._links: dict[str, sqlite3.Connection] = {}
-
-    def execute(self, kind: str, sql: str, values: Sequence[object] = ()) -> list[Sequence[Any]]:
-        """Carry out a statement; text comes as bytes, for it may be none."""
-        return self._link(kind).execute(sql, tuple(values)).fetchall()
-
-    def insert(self, kind: str, table: str, row: Mapping[str, object]) -> None:
-        """Insert a row."""
-        self.execute(kind, _insertion(table, row), list(row.values()))
-
-    def table(self, kind: str, project: str) -> str:
-        """Return the name of a project's table."""
         return f"{kind}db_{project}"
 
     def make_table(self, kind: str, project: str) -> None:
-        """Make a project's table."""
+        """Make the table of a project's tasks or results, as pyspider does, if there is none."""
         names = ", ".join(_COLUMNS[kind])
         table = quoted(self.table(kind, project))
         self.execute(kind, f"CREATE TABLE IF NOT EXISTS {table} ({names})")
@@ -88,25 +70,25 @@ class SqliteFiles:
         return [text(name) for (name,) in self.execute(kind, "SELECT name FROM sqlite_master")]
 
     def close(self) -> None:
-        """Close the connections."""
+        """Let connections go."""
         for link in self._links.values():
             link.close()
 
-    def _link(self, kind: str) -> sqlite3.Connection:
+    def _link(self, kind: str) -> Any:
         """Return a connection: each one reads the definitions of all tables first."""
         if kind not in self._links:
-            file = self._cluster.file(kind)
-            self._links[kind] = sqlite3.connect(file, timeout=_PATIENCE, isolation_level=None)
-            self._links[kind].text_factory = bytes
+            self._links[kind] = self._connect(kind)
         return self._links[kind]
 
+    def _connect(self, kind: str) -> Any:
+        file = self._cluster.file(kind)
+        link = sqlite3.connect(file, timeout=_PATIENCE, isolation_level=None)
+        link.text_factory = bytes
+        return link
 
-class PostgresDatabases:
+
+class PostgresDatabases(RawDatabases):
     """Databases of a PostgreSQL: a column takes what is of its type."""
-
-    def __init__(self, cluster: CrawlingCluster) -> None:
-        self._cluster = cluster
-        self._links: dict[str, psycopg.Connection[Any]] = {}
 
     def execute(self, kind: str, sql: str, values: Sequence[object] = ()) -> list[Sequence[Any]]:
         """Carry out a statement."""
@@ -117,21 +99,15 @@ class PostgresDatabases:
             raise KeptOutError(str(error)) from None
         return found.fetchall() if found.description else []
 
-    def close(self) -> None:
-        """Close the connections."""
-        for link in self._links.values():
-            link.close()
-
     def insert(self, kind: str, table: str, row: Mapping[str, object]) -> None:
         """Insert a row; documents are bytes."""
         columns = _COLUMNS.get(kind, {})
-        values = [
-            value.encode("utf-8", "surrogatepass")
-            if isinstance(value, str) and columns.get(name) is JSON
-            else value
+        as_bytes = {
+            name: value.encode("utf-8", "surrogatepass")
             for name, value in row.items()
-        ]
-        self.execute(kind, _insertion(table, row), values)
+            if isinstance(value, str) and columns.get(name) is JSON
+        }
+        super().insert(kind, table, {**row, **as_bytes})
 
     def table(self, kind: str, project: str) -> str:  # noqa: ARG002 - a database for each kind
         """Return the name of a project's table."""
@@ -151,22 +127,16 @@ class PostgresDatabases:
         found = "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
         return [name for (name,) in self.execute(kind, found)]
 
-    def _link(self, kind: str) -> "psycopg.Connection[Any]":
-        if kind not in self._links:
-            login = self._cluster.server.login(self._cluster.server_database(kind))
-            self._links[kind] = psycopg.connect(login, autocommit=True)
-            self._links[kind].execute(f"SET lock_timeout = '{_PATIENCE}s'".encode())
-        return self._links[kind]
+    def _connect(self, kind: str) -> Any:
+        login = self._cluster.server.login(self._cluster.server_database(kind))
+        link = psycopg.connect(login, autocommit=True)
+        link.execute(f"SET lock_timeout = '{_PATIENCE}s'".encode())
+        return link
 
 
 def raw_databases(cluster: CrawlingCluster) -> RawDatabases:
     """Return the databases of a cluster."""
-    return PostgresDatabases(cluster) if cluster.has_server else SqliteFiles(cluster)
-
-
-def _insertion(table: str, row: Mapping[str, object]) -> str:
-    names, marks = ", ".join(map(quoted, row)), ", ".join("?" * len(row))
-    return f"INSERT INTO {quoted(table)} ({names}) VALUES ({marks})"  # noqa: S608 - our own names
+    return (PostgresDatabases if cluster.has_server else RawDatabases)(cluster)
 
 
 def quoted(name: str) -> str:
