@@ -9,7 +9,6 @@ import os
 import socket
 import ssl
 import sys
-import time
 from base64 import b64encode
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
@@ -22,17 +21,17 @@ import redis
 import trustme
 from kazoo.client import KazooClient
 
-from pyspider_zk.cluster.directory import Directory
 from pyspider_zk.config import Settings, settings_from
-from pyspider_zk.errors import ClusterError
 from pyspider_zk.local import programs
 from pyspider_zk.local.child import Child, tail
 from pyspider_zk.webui.users import change_users, read_users
 from tests.attack.doors import LISTENS, PORTS, REDIS_PORT, ZOOKEEPER_PORT, Who
 from tests.attack.state import KEPT, URL_CANARY, State, plant, state
-from tests.support.connected import rpc_url
+from tests.support.connected import is_settled, rpc_url
 from tests.support.network import Network
+from tests.support.running_cluster import listens
 from tests.support.secured_servers import NETTY, private_key
+from tests.support.waiting import eventually
 
 REPOSITORY = Path(__file__).parents[2]
 ATTACKER = "attacker"
@@ -350,7 +349,8 @@ class Machines:
         context.load_cert_chain(self._papers.client, self._papers.client_key)
         try:
             host = self.network.address("zookeeper")
-            link = context.wrap_socket(_connected(host, ZOOKEEPER_PORT), server_hostname=host)
+            bare = socket.create_connection((host, ZOOKEEPER_PORT), timeout=5)
+            link = context.wrap_socket(bare, server_hostname=host)
         except OSError:
             return False
         link.close()
@@ -359,24 +359,14 @@ class Machines:
     def _settled(self) -> bool:
         for name, child in self._children.items():
             assert child.running, f"{name} ended\n{tail(child.log, 30)}"
-        try:
-            with Directory(self.settings) as directory:
-                cluster = directory.read()
-        except ClusterError:  # not yet
-            return False
-        slots = cluster.assignment.slots
-        owned = all(slot.owner in cluster.members and slot.next is None for slot in slots)
-        shared = len(cluster.members) == len(SCHEDULERS)
-        there = sum(map(len, cluster.components.values())) == len(COMPONENTS)
-        return owned and shared and there and _listens(self.webui)
+        settled = is_settled(self.settings, len(SCHEDULERS), len(COMPONENTS))
+        return settled and listens(f"http://{self.webui}")
 
     def _await(self, what: str, holds: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + PATIENCE
-        while not holds():
-            if time.monotonic() > deadline:
-                logs = (f"--- {name}\n{tail(each.log)}" for name, each in self._children.items())
-                raise TimeoutError("\n".join([f"not within {PATIENCE:g} s: {what}", *logs]))
-            time.sleep(0.1)  # nobody tells us: it is asked over the network
+        eventually(holds, what, within=PATIENCE, look=0.1, told=self._last_words)
+
+    def _last_words(self) -> str:
+        return "\n".join(f"--- {name}\n{tail(one.log)}" for name, one in self._children.items())
 
     def _end(self) -> None:
         for child in self._children.values():
@@ -405,13 +395,3 @@ def _write(path: Path, text: str) -> None:
     """Write a file that only its owner may read."""
     path.touch(mode=0o600)
     path.write_text(text, encoding="utf-8")
-
-
-def _connected(host: str, port: int) -> socket.socket:
-    return socket.create_connection((host, port), timeout=5)
-
-
-def _listens(address: str) -> bool:
-    host, _, port = address.rpartition(":")
-    with socket.socket() as link:
-        return link.connect_ex((host, int(port))) == 0

@@ -17,7 +17,7 @@ from pyspider_zk.cluster.directory import Directory
 from pyspider_zk.config import Settings
 from tests.chaos import report
 from tests.chaos.batches import SCRIPT, Starter, batches
-from tests.chaos.cluster import ChaosCluster, await_that
+from tests.chaos.cluster import ChaosCluster
 from tests.chaos.faults import LEAST, Kind, PlannedFault, schedule
 from tests.chaos.inflict import Inflictor, Timeline
 from tests.chaos.recorder import PROCESSING_TIMEOUT, Recorder, boottime, committed, watch_commits
@@ -31,9 +31,10 @@ from tests.chaos.services import (
     write_config,
 )
 from tests.chaos.site import GraphSite, SiteProject, failing, projects
-from tests.support.connected import rpc_url
+from tests.support.connected import rpc_url, start_projects
 from tests.support.database_servers import lent
 from tests.support.network import HUB_ADDRESS, Network
+from tests.support.waiting import eventually
 
 FINISH_PATIENCE = 240.0
 """Seconds that the crawl may go on once all faults are undone."""
@@ -131,7 +132,7 @@ class _Crawl:
         every = [*self._projects, *failing()]
         _start(every, self._site, self._cluster.network, self._urls)
         self._prepare_batches()
-        await_that("the first page is fetched", lambda: self._site.served > 0)
+        eventually(lambda: self._site.served > 0, "the first page is fetched")
         with Starter(_settings(self._cluster.network), self._batches) as starter:
             inflictor = self._suffer(faults)
             done = {str(kind): count for kind, count in inflictor.done.items()}
@@ -212,10 +213,7 @@ def _start(
     with Directory(_settings(network)) as directory:
         member = next(iter(directory.members().values()))
     with ServerProxy(rpc_url(member.address, SECRET), allow_none=True) as rpc:
-        rpc.update_project()
-        for one in projects:
-            task = {"taskid": "on_start", "project": one.name, "url": "data:,on_start"}
-            rpc.newtask({**task, "process": {"callback": "on_start"}})
+        start_projects(rpc, [one.name for one in projects])
 
 
 def _settings(network: Network) -> Settings:

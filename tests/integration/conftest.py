@@ -19,7 +19,7 @@ from pyspider_zk.config import Settings
 from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.local.ports import is_free
 from tests.support.chain_site import ChainSite, chain_script
-from tests.support.connected import connected, patient, rpc_url
+from tests.support.connected import connected, patient, rpc_url, start_projects
 from tests.support.ports import own_port
 from tests.support.processes import PROGRAM, process
 
@@ -116,11 +116,7 @@ class Crawl:
         row = {"status": "RUNNING", "group": "", "comments": "", "rate": rate, "burst": rate}
         for name in names:
             projectdb.insert(name, {**row, "script": chain_script(self.site.url, name)})
-        rpc = self.rpc()
-        rpc.update_project()
-        for name in names:
-            task = {"taskid": "on_start", "project": name, "url": "data:,on_start"}
-            assert rpc.newtask({**task, "process": {"callback": "on_start"}})
+        start_projects(self.rpc(), names)
         self.projects += names
 
     def wait_for(self, pages: int) -> None:

@@ -7,29 +7,28 @@ operator starts it. ``up`` starts what died anew, so a death is seen as another 
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from xmlrpc.client import ServerProxy
 
 from pyspider.database import connect_database
 
-from pyspider_zk.cluster.directory import Directory
 from pyspider_zk.cluster.records import Member
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.cluster_secret import read_cluster_secret
 from pyspider_zk.config import Settings, settings_from
-from pyspider_zk.errors import BadMessage, ClusterError
+from pyspider_zk.errors import BadMessage
 from pyspider_zk.local.child import Child, tail
 from pyspider_zk.local.folder import Running, running_in
 from pyspider_zk.local.services import RedisServer, ZooKeeperServer
-from pyspider_zk.zookeeper.connection import Connection
 from tests.support.chain_site import ChainSite, chain_script
-from tests.support.connected import connected, rpc_url
+from tests.support.connected import connected, is_settled, rpc_url, start_projects
 from tests.support.database_servers import DatabaseServer, lent
 from tests.support.ports import own_port
 from tests.support.relay import Relay
 from tests.support.running_cluster import PROGRAM, ROOT, listens
+from tests.support.waiting import eventually
 
 SCHEDULERS = 3
 PATIENCE = 90.0  # seconds for everything to stand
@@ -197,7 +196,7 @@ class CrawlingCluster:
 
     def addresses(self) -> list[str]:
         """Return the XML-RPC addresses of the three, read past all that was put beside them."""
-        with closing_connection(self.settings) as connection:
+        with connected(self.settings) as connection:
             names = connection.children(self.tree.members)
             found = connection.find_all([self.tree.member(name) for name in names])
         return list(_addresses([record[0] for record in found if record]))
@@ -214,11 +213,8 @@ class CrawlingCluster:
                 script = chain_script(self.site.url, name)
                 row = {"status": "RUNNING", "script": script, "group": "", "comments": ""}
                 projectdb.insert(name, {**row, "rate": rate, "burst": rate})
-        with closing(_Closing(self.rpc())) as caller:
-            caller.rpc.update_project()
-            for name in names:
-                task = {"taskid": "on_start", "project": name, "url": "data:,on_start"}
-                assert caller.rpc.newtask({**task, "process": {"callback": "on_start"}})
+        with self.rpc() as rpc:
+            start_projects(rpc, names)
         self.projects += names
 
     def missing(self, names: Sequence[str] | None = None) -> dict[str, list[str]]:
@@ -249,11 +245,7 @@ class CrawlingCluster:
 
     def await_that(self, what: str, holds: Callable[[], bool], patience: float = PATIENCE) -> None:
         """Block until a condition holds; fail with the ends of all logs."""
-        deadline = time.monotonic() + patience
-        while not holds():
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"not within {patience:g} s: {what}\n{self.last_words()}")
-            time.sleep(0.1)  # nobody tells us: it is asked of other processes
+        eventually(holds, what, within=patience, look=0.1, told=self.last_words)
 
     @contextmanager
     def _up_and_running(self) -> Iterator[None]:
@@ -292,15 +284,7 @@ class CrawlingCluster:
     def _settled(self) -> bool:
         assert self._up is not None
         assert self._up.running, self.last_words()
-        try:
-            with Directory(self.settings) as directory:
-                cluster = directory.read()
-        except ClusterError:  # not yet
-            return False
-        owners = {slot.owner for slot in cluster.assignment.slots}
-        at_rest = all(slot.next is None for slot in cluster.assignment.slots)
-        shared = len(owners) == SCHEDULERS and owners <= set(cluster.members)
-        return shared and at_rest and sum(map(len, cluster.components.values())) == 4
+        return is_settled(self.settings, SCHEDULERS, components=4)
 
     def _left(self, taskdb: Any, resultdb: Any, name: str) -> list[str]:
         told = self.site.told(name)
@@ -324,24 +308,6 @@ def grows(
         return all(now.get(name, 0) >= before.get(name, 0) + steps for name in names)
 
     return grown
-
-
-class _Closing:
-    """A proxy that `closing` can end."""
-
-    def __init__(self, rpc: ServerProxy) -> None:
-        self.rpc = rpc
-
-    def close(self) -> None:
-        """Let the connection go."""
-        self.rpc("close")()
-
-
-@contextmanager
-def closing_connection(settings: Settings) -> Iterator[Connection]:
-    """Lend a connection to ZooKeeper."""
-    with connected(settings) as connection:
-        yield connection
 
 
 def _addresses(records: Sequence[bytes]) -> Iterator[str]:

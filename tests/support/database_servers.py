@@ -93,7 +93,11 @@ class DatabaseServer(Server):
 
 
 class PostgresServer(DatabaseServer):
-    """A PostgreSQL, which refuses to run as root: then it runs as ``nobody``."""
+    """A PostgreSQL, which refuses to run as root: then it runs as ``nobody``.
+
+    Args:
+        lasting: whether what it committed survives a power cut, as by default.
+    """
 
     name = "PostgreSQL"
     scheme = "postgresql"
@@ -101,6 +105,12 @@ class PostgresServer(DatabaseServer):
         "SELECT pid FROM pg_stat_activity WHERE usename IS NOT NULL AND pid <> pg_backend_pid()"
     )
     _end = "SELECT pg_terminate_backend({})"
+
+    def __init__(
+        self, pem: Path | None = None, host: str = LOOPBACK, *, lasting: bool = False
+    ) -> None:
+        self._lasting = lasting
+        super().__init__(pem, host)
 
     def execute(self, statement: str) -> list[tuple[object, ...]]:
         """Carry out a statement as the administrator, and return its rows."""
@@ -129,7 +139,7 @@ class PostgresServer(DatabaseServer):
         options = {
             "listen_addresses": self._host,
             "unix_socket_directories": "",
-            "fsync": "off",
+            "fsync": "on" if self._lasting else "off",
             "max_connections": "200",
         }
         if self._pem:

@@ -1,8 +1,42 @@
-"""What stands for pyspider in the bench does what the published one does."""
+"""What Linux and ZooKeeper tell, and that what stands for pyspider is the published one."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
+
+from tests.bench.machine import parse_memory, parse_ticks, usage_of
+from tests.bench.scenarios.changes import parse_packets
+
+
+def test_a_name_with_blanks_and_parentheses_moves_no_field() -> None:
+    fields = " ".join(str(number) for number in range(4, 53))
+    assert parse_ticks(f"7 (a) b (c) S {fields}") == 14 + 15
+
+
+def test_memory_is_in_bytes() -> None:
+    status = "Name:\tx\nVmHWM:\t  2048 kB\nVmRSS:\t 1 kB\n"
+    assert parse_memory(status, "VmHWM") == 2048 * 1024
+    assert parse_memory(status, "VmRSS") == 1024
+
+
+def test_a_process_that_ended_has_no_memory() -> None:
+    with pytest.raises(ValueError, match="ended"):
+        parse_memory("Name:\tx\nState:\tZ (zombie)\n", "VmHWM")
+
+
+def test_this_process_has_used_something() -> None:
+    found = usage_of([os.getpid()])
+    assert found.cpu > 0
+    assert found.peak > 1024 * 1024
+
+
+def test_packets_are_counted_both_ways() -> None:
+    text = "zk_version\t3.8.0, built on\t2020\nzk_packets_received\t30\nzk_packets_sent\t12\nx"
+    assert parse_packets(text) == 42
+
 
 MODULE = """
 import sys

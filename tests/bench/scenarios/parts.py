@@ -1,29 +1,67 @@
-"""The slot queues alone: what reading and publishing take."""
+"""Parts alone: the leader's decision, and the slot queues."""
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import msgpack
 import redis
 
+from pyspider_zk.cluster.records import Assignment, Member, Slot
+from pyspider_zk.cluster.rules import Rules, Snapshot, Stamp, decide
+from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.queues.api import Message
 from pyspider_zk.queues.connect import connect
 from pyspider_zk.queues.names import QueueKind
 from tests.bench.bench import Bench
-from tests.bench.figures import summary
+from tests.bench.figures import in_turn, summary
+
+DECIDE_SLOTS = 16_384
+MEMBERS = 100
+
+
+def decision(bench: Bench) -> dict[str, Any]:
+    """Return seconds of a decision: nothing to do, the first grant, and after a death."""
+    members = [MemberId(number, f"incarnation-{number}") for number in range(MEMBERS)]
+    newborn = _snapshot(Assignment.vacant(DECIDE_SLOTS), members)
+    settled = _snapshot(_settled(members), members)
+    lost = {name: record for name, record in settled.members.items() if name != members[0]}
+    dead = replace(settled, members=lost, stamps={name: settled.stamps[name] for name in lost})
+    cases = {"first grant": newborn, "nothing to do": settled, "after a death": dead}
+    return in_turn(max(5, bench.size.runs), cases, lambda name: _decided(cases[name]))
+
+
+def _decided(snapshot: Snapshot) -> dict[str, float]:
+    begin = time.perf_counter()
+    decide(snapshot, Rules())
+    return {"s": time.perf_counter() - begin}
+
+
+def _settled(members: list[MemberId]) -> Assignment:
+    return Assignment(1, tuple(Slot(members[slot % MEMBERS], 1) for slot in range(DECIDE_SLOTS)))
+
+
+def _snapshot(assignment: Assignment, members: list[MemberId]) -> Snapshot:
+    record = Member(address="127.0.0.1:1", host="bench", pid=1, version="", started=0.0)
+    weights = {slot: slot % 7 for slot in range(DECIDE_SLOTS)}
+    stamps = {member: Stamp(1, 1.0) for member in members}
+    return Snapshot(assignment, dict.fromkeys(members, record), stamps, {}, weights, 1.0)
+
 
 NEW = QueueKind.NEWTASK
-SLOTS = (256, 16_384)
+QUEUE_SLOTS = (256, 16_384)
 TASKS = 20_000
 TASK = {"taskid": "0" * 32, "url": "http://localhost/a/page", "schedule": {"age": 3600}}
 
 
-def scenario(bench: Bench) -> dict[str, Any]:
+def slot_queues(bench: Bench) -> dict[str, Any]:
     """Return seconds of each step, by number of slots."""
     runs = range(bench.size.runs)
-    found = {f"{slots} slots": summary([_idle(bench, slots) for _ in runs]) for slots in SLOTS}
+    found = {
+        f"{slots} slots": summary([_idle(bench, slots) for _ in runs]) for slots in QUEUE_SLOTS
+    }
     return found | {"flow": summary([_flow(bench) for _ in runs])}
 
 

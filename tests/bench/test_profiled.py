@@ -1,6 +1,6 @@
 """What a profile's functions are counted for."""
 
-from tests.bench.profile_parts import OTHER, by_part, costliest, part_of
+from tests.bench.profiled import OTHER, by_part, costliest, part_of
 
 LOAD = ("/lib/pyspider/scheduler/scheduler.py", 1, "on_request")
 EXECUTE = ("~", 0, "<method 'execute' of 'sqlite3.Cursor' objects>")
