@@ -29,6 +29,7 @@ from tests.attack.doors import LISTENS, PORTS, REDIS_PORT, ZOOKEEPER_PORT, Who
 from tests.attack.state import KEPT, URL_CANARY, State, plant, state
 from tests.support.connected import is_settled, rpc_url
 from tests.support.network import Network
+from tests.support.processes import PROGRAM
 from tests.support.running_cluster import listens
 from tests.support.secured_servers import NETTY, private_key
 from tests.support.waiting import eventually
@@ -265,7 +266,7 @@ class Machines:
         self._await("Redis answers", self._redis_answers)
         self._await("ZooKeeper answers", self._zookeeper_answers)
         for name in (*SCHEDULERS, *COMPONENTS):
-            self._children[name] = self._child(name, name, self._product())
+            self._children[name] = self._child(name, name, list(PROGRAM))
             self._children[name].start()
         self._await("all slots have owners", self._settled)
         self._leave_traces()
@@ -276,9 +277,6 @@ class Machines:
             proxy.submit_operation("group", {"names": [KEPT]}, {"group": "of_ours"})
         with closing(self.redis_client(login=True)) as client:
             client.rpush("newtask_queue", f"no task: {URL_CANARY}")
-
-    def _product(self) -> list[str]:
-        return [sys.executable, "-m", "pyspider_zk.cli.main"]
 
     def _run(self, node: str, command: list[str]) -> None:
         whole = [*self.network.inside(node), *command]

@@ -71,7 +71,6 @@ def changes(before: State, after: State) -> list[str]:
 
 
 def rows(databases: Mapping[str, str]) -> Iterator[tuple[str, object]]:
-    """Yield every row of every table."""
     for kind, url in databases.items():
         with closing(sqlite3.connect(url.partition(":///")[2], timeout=20)) as db:
             tables = db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()

@@ -148,7 +148,6 @@ def _own() -> float:
 
 
 def cycles(pages: int, seconds: float, cpu: float) -> dict[str, Any]:
-    """Return the figures of so many cycles."""
     share = cpu / seconds
     return {
         "per_s": pages / seconds,

@@ -42,7 +42,6 @@ class Links:
 
     @property
     def told(self) -> int:
-        """How many pages were told of."""
         return sum(self._told.values())
 
     def new(self, project: str) -> Task:
@@ -56,7 +55,6 @@ class Links:
         return _task(project, self._random.randint(1, self._told[project]))
 
     def on_page(self, project: str) -> list[Task]:
-        """Return the links of one more page."""
         new = min(self._new, self.left)
         old = self._count - self._new
         return [

@@ -53,7 +53,6 @@ class Watcher:
         self._client = KazooClient(hosts, timeout=5.0, connection_retry=retry, logger=quiet)
 
     def start(self) -> None:
-        """Connect."""
         self._client.start(START_PATIENCE)
 
     def stop(self) -> None:
@@ -163,7 +162,6 @@ class ChaosCluster:
             child.kill()
 
     def seat(self, seat: str) -> SeatedScheduler:
-        """Start a scheduler on a seat."""
         label = f"{seat}-{next(self._numbers)}"
         lease = self._leases.get(seat)
         self.seated[seat] = SeatedScheduler(
@@ -185,7 +183,6 @@ class ChaosCluster:
         ]
 
     def leader(self) -> SeatedScheduler | None:
-        """Return the leading scheduler."""
         pid = self.watcher.leader_pid()
         return next((one for one in self.staying() if one.child.pid == pid), None)
 

@@ -26,6 +26,19 @@ _HARD = b"count=-1,bytes=-1=;byteHardLimit=1;countHardLimit=1"
 _STRAY = "not-yours"
 
 
+def _told(deed: Callable[["ForeignClient"], None]) -> Callable[["ForeignClient"], bool]:
+    """Have a deed tell whether it holds now, instead of failing."""
+
+    def do(client: "ForeignClient") -> bool:
+        try:
+            deed(client)
+        except (KazooException, KazooTimeoutError):
+            return False
+        return True
+
+    return do
+
+
 class ForeignClient:
     """Session of somebody else. Threads: the main one only.
 
@@ -39,7 +52,6 @@ class ForeignClient:
         self._strays: set[str] = set()
 
     def start(self, patience: float) -> None:
-        """Connect."""
         self._client.start(patience)
 
     def stop(self) -> None:
@@ -47,34 +59,29 @@ class ForeignClient:
         self._client.stop()
         self._client.close()
 
-    def set_quota(self) -> bool:
-        """Allow the cluster not one znode or byte more than it has; return whether that holds."""
-        return self._deed(self._set_quota)
-
-    def lift_quota(self) -> bool:
-        """Allow it anything again; return whether that holds."""
-        return self._deed(lambda: self._delete([_LIMITS, _USAGE]))
-
-    def put_strays(self) -> bool:
-        """Put a znode below each of the cluster's that can have one; return whether all are."""
-        return self._deed(self._put_strays)
-
-    def remove_strays(self) -> bool:
-        """Delete what the cluster did not; return whether all is gone."""
-        return self._deed(self._remove_strays)
-
-    def _set_quota(self) -> None:
+    @_told
+    def set_quota(self) -> None:
+        """Allow the cluster not one znode or byte more than it has."""
         for parent in ("/zookeeper/quota", _QUOTA):
             self._create([parent])
         self._create([_LIMITS], _HARD)
         self._create([_USAGE], b"count=1000,bytes=1000000")
 
-    def _put_strays(self) -> None:
+    @_told
+    def lift_quota(self) -> None:
+        """Allow it anything again."""
+        self._delete([_LIMITS, _USAGE])
+
+    @_told
+    def put_strays(self) -> None:
+        """Put a znode below each of the cluster's that can have one."""
         paths = [f"{path}/{_STRAY}" for path in self._persistent()]
         self._strays.update(paths)  # before, for a request without an answer may have been done
         self._create(paths)
 
-    def _remove_strays(self) -> None:
+    @_told
+    def remove_strays(self) -> None:
+        """Delete what the cluster did not."""
         self._delete(self._strays)
         self._strays.clear()
 
@@ -106,13 +113,6 @@ class ForeignClient:
                 yield path, answer.get(timeout=PATIENCE)
             except (NoNodeError, NodeExistsError):
                 yield path, None
-
-    def _deed(self, do: Callable[[], None]) -> bool:
-        try:
-            do()
-        except (KazooException, KazooTimeoutError):
-            return False
-        return True
 
 
 GAP = 0.2

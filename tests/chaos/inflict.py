@@ -41,7 +41,6 @@ class Timeline:
         heapq.heappush(self._actions, (when, next(self._numbers), action))
 
     def after(self, seconds: float, action: Callable[[], None]) -> None:
-        """Do something so many seconds from now."""
         self.at(boottime() + seconds, action)
 
     def run(self, wait: Callable[[float], Any]) -> None:

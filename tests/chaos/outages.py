@@ -96,7 +96,6 @@ class SufferedOutage:
         return said
 
     def line(self) -> str:
-        """Return it for people."""
         crawled, stored = (
             "never" if after is None else f"after {after:.1f} s"
             for after in (self.resumed, self.stored)
@@ -115,7 +114,6 @@ class OutageVerdict:
     unfinished: list[str] = field(default_factory=list)
 
     def faults(self, within: float = PATIENCE) -> list[str]:
-        """Return all that is wrong."""
         return [
             *(fault for each in self.outages for fault in each.faults(within)),
             *self.unfinished,
@@ -246,7 +244,6 @@ def _is_told(cluster: CrawlingCluster, parts: Mapping[str, str], before: str) ->
 
 
 def _said(cluster: CrawlingCluster) -> str:
-    """Return all that is in the logs."""
     logs = cluster.logs().values()
     return "".join(path.read_text(encoding="utf-8", errors="replace") for path in logs)
 

@@ -101,7 +101,6 @@ def note_commit(taskdb: Any, member: str, seals: Seals) -> None:
 
 
 def committed(taskdb: Any) -> Iterator[Commit]:
-    """Yield the log."""
     if not _keeps_order(taskdb):
         return iter(())
     query = f"SELECT kind, slot, epoch, member FROM {_LOG} ORDER BY rowid"  # noqa: S608

@@ -49,8 +49,8 @@ def verdict(history: History, found: dict[str, list[Any]]) -> dict[str, Any]:
         **{name: len(found[name]) for name in PROMISES},
         "duplicate_fetches": repeats.duplicate_fetches(history).total(),
         "moves": len(pauses),
-        "pause_ms": {"p50": _ms(quiet, 0.5), "p99": _ms(quiet, 0.99)},
-        "takeover_s": {"p50": _s(takeovers, 0.5), "max": _s(takeovers, 1)},
+        "pause_ms": {"p50": _share(quiet, 0.5, 0, 1000), "p99": _share(quiet, 0.99, 0, 1000)},
+        "takeover_s": {"p50": _share(takeovers, 0.5, 2), "max": _share(takeovers, 1, 2)},
     }
 
 
@@ -70,11 +70,6 @@ def _save(folder: Path, history: History, found: dict[str, list[Any]]) -> None:
     (folder / "report.json").write_text(text, encoding="utf-8")
 
 
-def _ms(values: list[float], share: float) -> int | None:
+def _share(values: list[float], share: float, digits: int, unit: float = 1.0) -> float | None:
     found = moves.percentile(values, share)
-    return None if found is None else round(found * 1000)
-
-
-def _s(values: list[float], share: float) -> float | None:
-    found = moves.percentile(values, share)
-    return None if found is None else round(found, 2)
+    return None if found is None else round(found * unit, digits or None)

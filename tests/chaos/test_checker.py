@@ -25,7 +25,6 @@ PAGE = "http://site/g/0"
 
 
 def effect(member: str, epoch: int | None, start: float, end: float, **more: Any) -> Effect:
-    """Return an effect on slot 1."""
     about = {"kind": "update", "slot": 1, "project": "p", "task": "t", **more}
     return Effect(member, epoch=epoch, start=start, end=end, **about)
 
@@ -46,7 +45,6 @@ def started(member: str, epoch: int, at: float, **more: Any) -> Effect:
 
 
 def ticked(*numbers: int, outcome: str = "done") -> list[Effect]:
-    """Return ticks that were sent."""
     return [send("a", 1, n, task="_on_cronjob", tick=n, outcome=outcome) for n in numbers]
 
 
@@ -59,7 +57,6 @@ def tenure(
 
 
 def fetched(*times: float) -> list[Request]:
-    """Return requests for the one page."""
     return [Request(at, "p", "/g/0") for at in times]
 
 

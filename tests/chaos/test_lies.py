@@ -25,7 +25,6 @@ PLACES = 33
 
 @pytest.fixture(scope="module", params=RUNS)
 def honest(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> History:
-    """Give what a run left."""
     folder = tmp_path_factory.mktemp(request.param)
     with tarfile.open(RECORDED / f"{request.param}.tar.xz") as archive:
         if hasattr(tarfile, "data_filter"):  # Debian 12 has none yet

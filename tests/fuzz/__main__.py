@@ -9,7 +9,8 @@ from pathlib import Path
 
 from tests.fuzz import poisoning
 from tests.fuzz.inputs import load
-from tests.fuzz.run import FuzzVerdict, fuzz, replay, say
+from tests.fuzz.judge import say
+from tests.fuzz.run import FuzzVerdict, fuzz, replay
 from tests.fuzz.target import ALL
 
 

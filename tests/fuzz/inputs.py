@@ -69,7 +69,6 @@ def save(path: Path, why: str, inputs: Sequence[Input]) -> None:
 
 
 def load(path: Path) -> list[Input]:
-    """Return the inputs of a file."""
     told = json.loads(path.read_text(encoding="utf-8"))
     return [
         Input(each["surface"], each["kind"], _each_part(each["parts"], _from_json))

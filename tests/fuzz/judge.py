@@ -155,7 +155,6 @@ class Memory:
         ]
 
     def lines(self) -> list[str]:
-        """Return it for people."""
         return [
             f"{name}: {mib(self.rest[name])} MiB at rest, {mib(self.peak.get(name, 0))} at most,"
             f" {mib(self.end.get(name, 0))} in the end"
@@ -196,3 +195,8 @@ class Question:
             return ""
         late = time.monotonic() - self.answered
         return f"{self.what}: no right answer for {late:.0f} s" if late > self.patience else ""
+
+
+def say(what: str) -> None:
+    """Print how far a run is."""
+    print(f"{time.strftime('%H:%M:%S')} {what}", flush=True)  # noqa: T201

@@ -18,6 +18,7 @@ from pathlib import Path
 from tests.fuzz.catalogue import everything, planned
 from tests.fuzz.catalogue.entry import Place, Poison, Put
 from tests.fuzz.grip import Grip
+from tests.fuzz.judge import say
 from tests.fuzz.raw_databases import KeptOutError
 from tests.fuzz.sight import Sight
 from tests.support.crawling_cluster import CrawlingCluster
@@ -56,7 +57,6 @@ class PoisonVerdict:
         return not (self.fatal or self.hidden or self.faults)
 
     def lines(self) -> list[str]:
-        """Return it for people."""
         said = [f"{self.put} entries were put in; shown: {self.shown}"]
         for group, what in self.fatal:
             said.append(f"FATAL, one of {len(group)}: {what}")
@@ -257,11 +257,6 @@ class Poisoning:
 def _seen(entry: Poison) -> Poison:
     """Return an entry that was seen before it was mended away."""
     return replace(entry, shown=(Place.NOBODY,))
-
-
-def say(what: str) -> None:
-    """Print how far a run is."""
-    print(f"{time.strftime('%H:%M:%S')} {what}", flush=True)  # noqa: T201
 
 
 def run(

@@ -66,7 +66,6 @@ class RawDatabases:
         self.execute(kind, f"CREATE TABLE IF NOT EXISTS {table} ({names})")
 
     def tables(self, kind: str) -> list[str]:
-        """Return the names of all tables."""
         return [text(name) for (name,) in self.execute(kind, "SELECT name FROM sqlite_master")]
 
     def close(self) -> None:
@@ -114,7 +113,6 @@ class PostgresDatabases(RawDatabases):
         return project
 
     def make_table(self, kind: str, project: str) -> None:
-        """Make a project's table."""
         columns = [
             Column(name, of, primary_key=name == "taskid") for name, of in _COLUMNS[kind].items()
         ]
@@ -123,7 +121,6 @@ class PostgresDatabases(RawDatabases):
         self.execute(kind, str(made))
 
     def tables(self, kind: str) -> list[str]:
-        """Return the names of all tables."""
         found = "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
         return [name for (name,) in self.execute(kind, found)]
 
@@ -135,7 +132,6 @@ class PostgresDatabases(RawDatabases):
 
 
 def raw_databases(cluster: CrawlingCluster) -> RawDatabases:
-    """Return the databases of a cluster."""
     return (PostgresDatabases if cluster.has_server else RawDatabases)(cluster)
 
 

@@ -60,7 +60,6 @@ class Target:
         self.cluster.site.end_chains([*VICTIMS, *self.healthy])
 
     def surface(self, name: str) -> Surface:
-        """Return one of the five."""
         made: Mapping[str, Callable[[], Surface]] = {
             rpc.NAME: lambda: rpc.surface(self.addresses, self._methods(), self.cluster.secret),
             web.HTTP: lambda: web.http_surface(
@@ -125,7 +124,6 @@ class Target:
         return int(self.grip.redis.info("memory")["used_memory"])
 
     def znodes(self) -> int:
-        """Return how many znodes the cluster has."""
         return len(records.snapshot(self.grip.zk, self.cluster.tree.root))
 
     def _has_slot_records(self) -> bool:

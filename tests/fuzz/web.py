@@ -74,7 +74,7 @@ def http_surface(
 
     def draw(chance: Random) -> Input:
         while True:
-            case = cases(chance) if chance.random() < 0.5 else _route(chance)
+            case = cases(chance) if chance.random() < 0.5 else pick(chance, _ROUTES)(chance)
             made = _mutated(HTTP, case, chance)
             if _spares(made):
                 return made
@@ -200,10 +200,6 @@ def _query(chance: Random) -> str:
         for _ in range(chance.randint(0, 3))
     ]
     return f"?{urlencode(given)}" if given else ""
-
-
-def _route(chance: Random) -> Case:
-    return pick(chance, _ROUTES)(chance)
 
 
 def _page(chance: Random) -> Case:

@@ -11,7 +11,7 @@ from pyspider_zk.errors import Mismatch, Missing, SessionLost
 from pyspider_zk.groups.barriers import Barrier
 from tests.support.crew import expire
 from tests.support.waiting import eventually
-from tests.support.zk_groups import GroupPlace, Places, together
+from tests.support.zk_faults import GroupPlace, Places, together
 
 pytestmark = pytest.mark.zk
 

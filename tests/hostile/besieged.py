@@ -75,7 +75,6 @@ class Besieged:
         return set(children(self.running.pid))
 
     def logs(self) -> Mapping[str, Path]:
-        """Return the logs by name."""
         return {path.stem: path for path in (self.folder / "data" / "logs").glob("*.log")}
 
 

@@ -51,7 +51,6 @@ class Crawl:
         self._stack.close()
 
     def start(self, *command: object, program: tuple[str, ...] = PROGRAM) -> Popen[str]:
-        """Start a component."""
         child = self._stack.enter_context(
             process("-c", self.config(), *command, folder=self._folder, program=program)
         )
@@ -105,7 +104,6 @@ class Crawl:
         return self._stack.enter_context(ServerProxy(url, allow_none=True))
 
     def database(self, kind: str) -> Any:
-        """Return a connection to a database."""
         made = connect_database(self._database_url(kind))
         made.patience = 60.0  # the crawl writes all the time, and who waits for a lock has no turn
         return made

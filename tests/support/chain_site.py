@@ -7,7 +7,6 @@ says that it is enough; then whatever was told of must be crawled.
 import json
 import re
 import threading
-import time
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -98,12 +97,10 @@ class ChainSite(Site):
         self._lock = threading.Lock()
         self._told: defaultdict[str, set[str]] = defaultdict(set)
         self._served: Counter[str] = Counter()
-        self._times: list[float] = []
         self._ended: set[str] = set()
         super().__init__(_pages(self._links))
 
     def told(self, project: str) -> set[str]:
-        """Return the pages that a project was told of."""
         with self._lock:
             return set(self._told[project])
 
@@ -112,16 +109,6 @@ class ChainSite(Site):
         with self._lock:
             return self._served.copy()
 
-    def last_served(self) -> float:
-        """Return when the latest page was fetched, on the monotonic clock."""
-        with self._lock:
-            return self._times[-1] if self._times else 0.0
-
-    def first_served_after(self, moment: float) -> float | None:
-        """Return when the first page after a moment was fetched."""
-        with self._lock:
-            return next((at for at in self._times if at > moment), None)
-
     def end_chains(self, projects: list[str]) -> None:
         """Link to nothing any more for these projects."""
         with self._lock:
@@ -129,7 +116,6 @@ class ChainSite(Site):
 
     def _links(self, project: str, number: int) -> list[str]:
         with self._lock:
-            self._times.append(time.monotonic())
             self._served[project] += 1
             self._told[project] |= {self._url(project, first) for first in range(CHAINS)}
             following = self._url(project, number + CHAINS)

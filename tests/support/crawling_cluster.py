@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import Any
 from xmlrpc.client import ServerProxy
 
-from pyspider.database import connect_database
-
 from pyspider_zk.cluster.records import Member
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.cluster_secret import read_cluster_secret
@@ -38,6 +36,11 @@ DATABASES = ("task", "project", "result")
 class CrawlingCluster:
     """Three schedulers with all components, and a site to crawl. Threads: one.
 
+    Attributes:
+        relay: what stands before Redis, if the cluster is made with one.
+        server: what has the databases, if a server does.
+        server_relay: what stands before that.
+
     Args:
         folder: for data and logs.
         times: settings that differ from the product's defaults, such as ``{"lease": 2}``.
@@ -47,6 +50,10 @@ class CrawlingCluster:
             ``result``.
         server: what has the databases instead: one of its own, behind a relay.
     """
+
+    relay: Relay
+    server: DatabaseServer
+    server_relay: Relay
 
     def __init__(
         self,
@@ -67,11 +74,8 @@ class CrawlingCluster:
         self._times = dict(times or {})
         self._databases = dict(databases or {})
         self._server_class = server
-        self._server: DatabaseServer | None = None
-        self._server_relay: Relay | None = None
         self._path = os.pathsep.join(str(each) for each in (preload, ROOT) if each)
         self._relayed = relayed
-        self._relay: Relay | None = None
         self._running: Running | None = None
         self._stack = ExitStack()
         self._up: Child | None = None
@@ -83,12 +87,12 @@ class CrawlingCluster:
             for part in (self.zookeeper, self.redis, self.site):
                 stack.enter_context(part)
             if self._relayed:
-                self._relay = stack.enter_context(Relay(self.redis.port))
+                self.relay = stack.enter_context(Relay(self.redis.port))
             if self._server_class is not None:
-                self._server = self._server_class()
-                stack.callback(self._server.remove)
-                stack.enter_context(self._server)
-                self._server_relay = stack.enter_context(Relay(self._server.port))
+                self.server = self._server_class()
+                stack.callback(self.server.remove)
+                stack.enter_context(self.server)
+                self.server_relay = stack.enter_context(Relay(self.server.port))
                 self._databases = {kind: self._url_of(kind) for kind in DATABASES}
             stack.enter_context(self._up_and_running())
             self.await_that("all slots have running owners", self._settled)
@@ -106,35 +110,15 @@ class CrawlingCluster:
         return settings_from(environ=given, hosts=self.zookeeper.address)
 
     @property
-    def relay(self) -> Relay:
-        """What stands before Redis."""
-        assert self._relay is not None, "make the cluster with relayed=True"
-        return self._relay
-
-    @property
     def has_server(self) -> bool:
         """Whether a server has the databases; else they are files."""
         return self._server_class is not None
 
-    @property
-    def server(self) -> DatabaseServer:
-        """What has the databases."""
-        assert self._server is not None, "make the cluster with a server, and enter it"
-        return self._server
-
-    @property
-    def server_relay(self) -> Relay:
-        """What stands before the server of databases."""
-        assert self._server_relay is not None, "make the cluster with a server, and enter it"
-        return self._server_relay
-
     def server_database(self, kind: str) -> str:
-        """Return the name of a database at the server."""
         return f"crawl_{kind}"
 
     @property
     def tree(self) -> Tree:
-        """The znodes."""
         return Tree(self.settings.root)
 
     @property
@@ -178,10 +162,6 @@ class CrawlingCluster:
     def last_words(self, lines: int = 12) -> str:
         """Return the ends of all logs."""
         return "\n".join(f"--- {name}\n{tail(path, lines)}" for name, path in self.logs().items())
-
-    def database(self, kind: str) -> Any:
-        """Return a connection of pyspider's own to a database."""
-        return connect_database(self._database_url(kind))
 
     def file(self, kind: str) -> Path:
         """Return the sqlite file of a database."""
@@ -250,14 +230,8 @@ class CrawlingCluster:
     @contextmanager
     def _up_and_running(self) -> Iterator[None]:
         command = [*PROGRAM, "up", "--schedulers", str(SCHEDULERS), "--processors", "1"]
-        command += [
-            "--renderers",
-            "0",
-            "--zookeeper",
-            self.zookeeper.address,
-            "--message-queue",
-            self._queue(),
-        ]
+        command += ["--renderers", "0", "--zookeeper", self.zookeeper.address]
+        command += ["--message-queue", self._queue()]
         command += ["--data-path", str(self.data), "--webui-port", str(own_port())]
         self._up = Child("up", command, self.folder / "up.log", self._environ(), self.folder)
         self._up.start()

@@ -358,7 +358,6 @@ def crew(settings: Settings) -> Iterator[Crew]:
 
 @pytest.fixture
 def connection(settings: Settings) -> Iterator[Connection]:
-    """Give a connection of one's own."""
     with connected(settings) as connection:
         yield connection
 

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from pyspider_zk.errors import MissingService
@@ -72,17 +71,11 @@ class Network:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         _enter(self._home)
         self._remove()
 
     def address(self, node: str) -> str:
-        """Return a node's address."""
         return self._addresses[node]
 
     def inside(self, node: str) -> list[str]:

@@ -82,7 +82,6 @@ class Authority:
 
 
 def authority(folder: Path) -> Authority:
-    """Make an authority in the folder."""
     made = trustme.CA()
     server, client = made.issue_cert(NAME), made.issue_cert("crawl@example.org")
     files = Authority(

@@ -22,7 +22,7 @@ from tests.support.needed import skip_without_needed
 from tests.support.network import HUB_ADDRESS, Network, check_permission
 from tests.support.processes import ROOT, program
 from tests.support.waiting import eventually
-from tests.support.zk_groups import together
+from tests.support.zk_faults import together
 
 pytestmark = [pytest.mark.zk, pytest.mark.slow]
 

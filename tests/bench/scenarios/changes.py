@@ -177,7 +177,6 @@ def _follow_takeover(crawl: BenchCrawl, times: TakeoverTimes, enough: Callable[[
 
 
 def _owned(crew: BenchCrew, pid: int, projects: list[str]) -> Iterator[str]:
-    """Yield the projects that a process owns."""
     with Directory(crew.place.settings) as directory:
         cluster = directory.read()
     for name in projects:

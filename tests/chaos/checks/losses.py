@@ -21,7 +21,10 @@ def lost_urls(history: History) -> list[str]:
     pyspider's result worker takes it from its queue, and no copy is kept.
     """
     served = _served(history)
-    rows = {name: _by_path(found) for name, found in history.final["rows"].items()}
+    rows = {
+        name: {urlsplit(url).path: status for url, status in found.items()}
+        for name, found in history.final["rows"].items()
+    }
     results = _results(history)
     lost = []
     for project, path in wanted(history):
@@ -92,10 +95,6 @@ def _served(history: History) -> dict[tuple[str, str], list[float]]:
 def _results(history: History) -> set[tuple[str, str]]:
     found = history.final["results"].items()
     return {(project, urlsplit(url).path) for project, urls in found for url in urls}
-
-
-def _by_path(rows: Mapping[str, int]) -> dict[str, Any]:
-    return {urlsplit(url).path: status for url, status in rows.items()}
 
 
 def _later_tick(url: str, ended: float) -> bool:

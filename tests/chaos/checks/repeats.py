@@ -115,7 +115,9 @@ class _Judge:
         return (
             first.outcome != "done"  # whether it went out is not known
             or self._moves.broken(first.slot, since, until)
-            or any(meets(hit, since, until, 1.0) for hit in self._hits if _is_redis(hit.kind))
+            or any(
+                meets(hit, since, until, 1.0) for hit in self._hits if hit.kind == "redis_restart"
+            )
             or self._clock_jumped(first.slot, since, until)
         )
 
@@ -181,7 +183,3 @@ def _name(effect: Effect) -> str:
 
 def _is_page(effect: Effect) -> bool:
     return effect.url.startswith("http")
-
-
-def _is_redis(kind: str) -> bool:
-    return kind == "redis_restart"
