@@ -37,8 +37,8 @@ help:
 	@echo "              WHAT=xmlrpc,http,webdav,queues,records)"
 	@echo "make soak     the searches that take minutes, random examples (SEED=...), and test-python"
 	@echo "              on a Debian 13; as root"
-	@echo "make bench    what a scheduler achieves and costs, beside pyspider's and Scrapy's: 2.5 hours"
-	@echo "              (QUICK=1: some minutes; ONLY=full_cycle; figures in build/bench.json)"
+	@echo "make bench    what a scheduler achieves and costs, beside pyspider's and Scrapy's: ten minutes"
+	@echo "              (FULL=1: 2.5 hours; ONLY=full_cycle; build/bench.json, build/performance.md)"
 	@echo "make docs   build the documentation as a site, in build/site"
 	@echo "make pictures  take the documentation's screenshots of the operations page"
 	@echo "make clean  remove the virtual environment and what the tools leave behind"
@@ -110,7 +110,7 @@ soak: prepare-test $(STAMP)
 	.ci/test-python trixie
 
 bench: prepare-test $(STAMP)
-	$(BIN)/python -m tests.bench $(if $(QUICK),--quick) $(if $(ONLY),--only $(ONLY)) \
+	$(BIN)/python -m tests.bench $(if $(FULL),--full) $(if $(ONLY),--only $(ONLY)) \
 	    $(if $(OUTPUT),--output $(OUTPUT))
 
 # Look at them afterwards.

@@ -21,7 +21,7 @@ from tests.support.database_servers import DatabaseServer, MariaServer, Postgres
 from tests.support.needed import skip_without_needed
 from tests.support.seed import IS_NAMED
 
-pytest_plugins = ["tests.support.crew_fixtures", "tests.support.skips", "tests.support.world"]
+pytest_plugins = ["tests.support.crew", "tests.support.skips", "tests.support.world"]
 
 MARKER_OF = {
     "zookeeper": "zk",

@@ -27,10 +27,14 @@ def main(arguments: list[str]) -> None:
     """Write page and pictures."""
     if arguments:
         FIGURES.write_text(Path(arguments[0]).read_text(encoding="utf-8"), encoding="utf-8")
-    report = json.loads(FIGURES.read_text(encoding="utf-8"))
-    PAGE.write_text(fill(PAGE.read_text(encoding="utf-8"), tables(report)), encoding="utf-8")
+    draw(json.loads(FIGURES.read_text(encoding="utf-8")), PAGE)
+
+
+def draw(report: Mapping[str, Any], page: Path) -> None:
+    """Write the page of a report, and its pictures beside it."""
+    page.write_text(fill(PAGE.read_text(encoding="utf-8"), tables(report)), encoding="utf-8")
     for name, picture in pictures(report["figures"]).items():
-        (FOLDER / name).write_text(picture, encoding="utf-8")
+        page.with_name(name).write_text(picture, encoding="utf-8")
 
 
 def fill(page: str, found: Mapping[str, str]) -> str:

@@ -16,10 +16,9 @@ from pyspider_zk.cluster.directory import Directory
 from pyspider_zk.config import Settings
 from pyspider_zk.local.folder import Running, with_password
 from pyspider_zk.zookeeper.access import login
-from tests.attack.canaries import plant
 from tests.attack.doors import PORTS
-from tests.attack.state import State, contents, keys, rows, znodes
-from tests.chaos.network import Network
+from tests.attack.state import State, plant, state
+from tests.support.network import Network
 from tests.support.running_cluster import settings_of, up
 
 MACHINE, NEIGHBOUR = "machine", "neighbour"
@@ -98,17 +97,15 @@ class Alone:
 
     def state(self) -> State:
         """Return all that stands: rows, znodes with versions and ACLs, keys, the secret."""
-        found = dict(rows(self.databases))
         client = KazooClient(self.settings.hosts, timeout=10, **login(self.settings))
         client.start(15)
         try:
-            found |= {f"znode {path}": told for path, told in znodes(client, self.settings.root)}
+            with closing(redis.Redis.from_url(self.redis_url)) as store:
+                files = [Path(self.running.secret_file)]
+                return state(self.databases, client, self.settings.root, store, files)
         finally:
             client.stop()
             client.close()
-        with closing(redis.Redis.from_url(self.redis_url)) as store:
-            found |= {f"key {name}": value for name, value in keys(store)}
-        return found | {"file secret": contents(Path(self.running.secret_file))}
 
 
 @contextmanager

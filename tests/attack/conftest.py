@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.attack.machines import Machines
-from tests.chaos.network import check_permission
 from tests.support.needed import skip_without_needed
+from tests.support.network import check_permission
 
 _FIGURES = pytest.StashKey[list[str]]()
 

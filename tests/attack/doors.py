@@ -16,7 +16,6 @@ class Who(IntEnum):
 
     @property
     def role(self) -> Role | None:
-        """The role of the account, None for who has none."""
         return Role(self.name.lower()) if self else None
 
 

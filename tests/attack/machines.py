@@ -9,7 +9,6 @@ import os
 import socket
 import ssl
 import sys
-import time
 from base64 import b64encode
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
@@ -20,20 +19,20 @@ from xmlrpc.client import ServerProxy
 
 import redis
 import trustme
-from cryptography.hazmat.primitives import serialization
 from kazoo.client import KazooClient
 
-from pyspider_zk.cluster.directory import Directory
 from pyspider_zk.config import Settings, settings_from
-from pyspider_zk.errors import ClusterError
 from pyspider_zk.local import programs
 from pyspider_zk.local.child import Child, tail
 from pyspider_zk.webui.users import change_users, read_users
-from tests.attack.canaries import KEPT, URL_CANARY, plant
 from tests.attack.doors import LISTENS, PORTS, REDIS_PORT, ZOOKEEPER_PORT, Who
-from tests.chaos.network import Network
-from tests.support.rpc_url import rpc_url
-from tests.support.secured_servers import NETTY
+from tests.attack.state import KEPT, URL_CANARY, State, plant, state
+from tests.support.connected import is_settled, rpc_url
+from tests.support.network import Network
+from tests.support.processes import PROGRAM
+from tests.support.running_cluster import listens
+from tests.support.secured_servers import NETTY, private_key
+from tests.support.waiting import eventually
 
 REPOSITORY = Path(__file__).parents[2]
 ATTACKER = "attacker"
@@ -166,6 +165,15 @@ class Machines:
         """Return the processes that run."""
         return {name: child.pid for name, child in self._children.items() if child.running}
 
+    def state(self) -> State:
+        """Return all that stands: rows, znodes with versions and ACLs, keys, files, processes."""
+        with (
+            self.zookeeper_client(login=True) as client,
+            closing(self.redis_client(login=True)) as store,
+        ):
+            found = state(self.databases, client, self.settings.root, store, self.files)
+        return {**found, **{f"process {name}": pid for name, pid in self.pids().items()}}
+
     # --- clients ------------------------------------------------------------------------------
 
     @contextmanager
@@ -174,12 +182,15 @@ class Machines:
 
         Without it, whoever has a certificate of the authority, which is not the cluster's.
         """
-        mine = self._papers
-        shown = (mine.client, mine.client_key) if login else (mine.stranger, mine.stranger_key)
-        files = {"certfile": str(shown[0]), "keyfile": str(shown[1])} if papers else {}
+        files = self._shown("", login) if papers else {}
         given = [("digest", f"crawl:{PASSWORDS['zookeeper']}")] if login else None
         client = KazooClient(
-            self.zookeeper, timeout=10, auth_data=given, use_ssl=True, ca=str(mine.ca), **files
+            self.zookeeper,
+            timeout=10,
+            auth_data=given,
+            use_ssl=True,
+            ca=str(self._papers.ca),
+            **files,
         )
         client.start(15)
         try:
@@ -190,13 +201,17 @@ class Machines:
 
     def redis_client(self, *, login: bool, papers: bool = True) -> "redis.Redis[bytes]":
         """Return a client of Redis: with the cluster's login or none."""
-        mine = self._papers
-        shown = (mine.client, mine.client_key) if login else (mine.stranger, mine.stranger_key)
-        files = {"ssl_certfile": str(shown[0]), "ssl_keyfile": str(shown[1])} if papers else {}
+        files = self._shown("ssl_", login) if papers else {}
         given = {"username": "crawl", "password": PASSWORDS["redis"]} if login else {}
         address = self.network.address("redis")
-        ours = {"ssl": True, "ssl_ca_certs": str(mine.ca), "retry": None}
+        ours = {"ssl": True, "ssl_ca_certs": str(self._papers.ca), "retry": None}
         return redis.Redis(address, REDIS_PORT, **ours, **files, **given)
+
+    def _shown(self, prefix: str, login: bool) -> dict[str, str]:
+        """Return the options that name the certificate of a member, or of somebody else."""
+        who = "client" if login else "stranger"
+        names = {"certfile": who, "keyfile": f"{who}_key"}
+        return {f"{prefix}{name}": str(getattr(self._papers, of)) for name, of in names.items()}
 
     def routes(self) -> list[str]:
         """Return the routes of the real web UI, as a second one tells them that serves nobody."""
@@ -251,7 +266,7 @@ class Machines:
         self._await("Redis answers", self._redis_answers)
         self._await("ZooKeeper answers", self._zookeeper_answers)
         for name in (*SCHEDULERS, *COMPONENTS):
-            self._children[name] = self._child(name, name, self._product())
+            self._children[name] = self._child(name, name, list(PROGRAM))
             self._children[name].start()
         self._await("all slots have owners", self._settled)
         self._leave_traces()
@@ -262,9 +277,6 @@ class Machines:
             proxy.submit_operation("group", {"names": [KEPT]}, {"group": "of_ours"})
         with closing(self.redis_client(login=True)) as client:
             client.rpush("newtask_queue", f"no task: {URL_CANARY}")
-
-    def _product(self) -> list[str]:
-        return [sys.executable, "-m", "pyspider_zk.cli.main"]
 
     def _run(self, node: str, command: list[str]) -> None:
         whole = [*self.network.inside(node), *command]
@@ -335,7 +347,8 @@ class Machines:
         context.load_cert_chain(self._papers.client, self._papers.client_key)
         try:
             host = self.network.address("zookeeper")
-            link = context.wrap_socket(_connected(host, ZOOKEEPER_PORT), server_hostname=host)
+            bare = socket.create_connection((host, ZOOKEEPER_PORT), timeout=5)
+            link = context.wrap_socket(bare, server_hostname=host)
         except OSError:
             return False
         link.close()
@@ -344,24 +357,14 @@ class Machines:
     def _settled(self) -> bool:
         for name, child in self._children.items():
             assert child.running, f"{name} ended\n{tail(child.log, 30)}"
-        try:
-            with Directory(self.settings) as directory:
-                cluster = directory.read()
-        except ClusterError:  # not yet
-            return False
-        slots = cluster.assignment.slots
-        owned = all(slot.owner in cluster.members and slot.next is None for slot in slots)
-        shared = len(cluster.members) == len(SCHEDULERS)
-        there = sum(map(len, cluster.components.values())) == len(COMPONENTS)
-        return owned and shared and there and _listens(self.webui)
+        settled = is_settled(self.settings, len(SCHEDULERS), len(COMPONENTS))
+        return settled and listens(f"http://{self.webui}")
 
     def _await(self, what: str, holds: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + PATIENCE
-        while not holds():
-            if time.monotonic() > deadline:
-                logs = (f"--- {name}\n{tail(each.log)}" for name, each in self._children.items())
-                raise TimeoutError("\n".join([f"not within {PATIENCE:g} s: {what}", *logs]))
-            time.sleep(0.1)  # nobody tells us: it is asked over the network
+        eventually(holds, what, within=PATIENCE, look=0.1, told=self._last_words)
+
+    def _last_words(self) -> str:
+        return "\n".join(f"--- {name}\n{tail(one.log)}" for name, one in self._children.items())
 
     def _end(self) -> None:
         for child in self._children.values():
@@ -375,35 +378,18 @@ def _papers(folder: Path, network: Network) -> Papers:
     authority.cert_pem.write_to_path(str(files.ca))
     for name, path in (("zookeeper", files.zookeeper), ("redis", files.redis)):
         made = authority.issue_cert(network.address(name))
-        _write(path, _key(made) + made.cert_chain_pems[0].bytes().decode())
+        _write(path, private_key(made) + made.cert_chain_pems[0].bytes().decode())
     for who, path, key in (
         ("crawl@example.org", files.client, files.client_key),
         ("stranger@example.org", files.stranger, files.stranger_key),
     ):
         made = authority.issue_cert(who)
         made.cert_chain_pems[0].write_to_path(str(path))
-        _write(key, _key(made))
+        _write(key, private_key(made))
     return files
-
-
-def _key(made: trustme.LeafCert) -> str:
-    """Return the private key in the one form that ZooKeeper reads."""
-    key = serialization.load_pem_private_key(made.private_key_pem.bytes(), None)
-    form = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8)
-    return key.private_bytes(*form, serialization.NoEncryption()).decode()
 
 
 def _write(path: Path, text: str) -> None:
     """Write a file that only its owner may read."""
     path.touch(mode=0o600)
     path.write_text(text, encoding="utf-8")
-
-
-def _connected(host: str, port: int) -> socket.socket:
-    return socket.create_connection((host, port), timeout=5)
-
-
-def _listens(address: str) -> bool:
-    host, _, port = address.rpartition(":")
-    with socket.socket() as link:
-        return link.connect_ex((host, int(port))) == 0

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from http import HTTPStatus
 from typing import Any
 
-from tests.attack.canaries import KEPT, MEMBERS_ONLY
+from tests.attack.state import KEPT, MEMBERS_ONLY
 from tests.attack.web import ask, told
-from tests.support.rpc_url import rpc_url
+from tests.support.connected import rpc_url
 
 METHODS = ("GET", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND", "JUNK")
 _TASK = {"project": KEPT, "taskid": "attacked", "url": "data:,attacked"}

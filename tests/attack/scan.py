@@ -6,12 +6,12 @@ import socket
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-PORTS = range(1, 65536)
+ALL_PORTS = range(1, 65536)
 AT_ONCE = 500
 PATIENCE = 10_000  # milliseconds for an answer; whoever drops packets is counted as open
 
 
-def open_ports(address: str, ports: Sequence[int] = PORTS) -> set[int]:
+def open_ports(address: str, ports: Sequence[int] = ALL_PORTS) -> set[int]:
     """Return the ports that accept a connection, or that do not answer at all.
 
     Blocks some seconds for all ports of an address that is not filtered.

@@ -1,9 +1,9 @@
-"""What a cluster consists of, so that whatever an attack changed is found."""
+"""What a cluster consists of, and what is planted there, so that what an attack does is known."""
 
 import hashlib
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -11,8 +11,7 @@ from typing import Any
 import redis
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
-
-from tests.attack.machines import Machines
+from pyspider.database import connect_database
 
 State = Mapping[str, object]
 
@@ -29,15 +28,18 @@ REST = 120.0  # seconds for a cluster that was just started to come to rest
 _QUIET = 2.0  # seconds for which nothing changes at rest; two renewals
 
 
-def state_of(machines: Machines) -> State:
-    """Return all that stands: rows, znodes with versions and ACLs, keys, files, processes."""
-    found = dict(rows(machines.databases))
-    with machines.zookeeper_client(login=True) as client:
-        found |= {f"znode {path}": said for path, said in znodes(client, machines.settings.root)}
-    with closing(machines.redis_client(login=True)) as client:
-        found |= {f"key {name}": value for name, value in keys(client)}
-    found |= {f"file {path.name}": _digest(path.read_bytes()) for path in machines.files}
-    return found | {f"process {name}": pid for name, pid in machines.pids().items()}
+def state(
+    databases: Mapping[str, str],
+    zookeeper: KazooClient,
+    root: str,
+    store: "redis.Redis[bytes]",
+    files: Iterable[Path],
+) -> State:
+    """Return all that stands: rows, znodes with versions and ACLs, keys, files."""
+    found = dict(rows(databases))
+    found |= {f"znode {path}": said for path, said in znodes(zookeeper, root)}
+    found |= {f"key {name}": value for name, value in keys(store)}
+    return found | {f"file {path.name}": _digest(path.read_bytes()) for path in files}
 
 
 def at_rest(look: Callable[[], State]) -> State:
@@ -69,7 +71,6 @@ def changes(before: State, after: State) -> list[str]:
 
 
 def rows(databases: Mapping[str, str]) -> Iterator[tuple[str, object]]:
-    """Yield every row of every table."""
     for kind, url in databases.items():
         with closing(sqlite3.connect(url.partition(":///")[2], timeout=20)) as db:
             tables = db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
@@ -127,6 +128,38 @@ def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:12]
 
 
-def contents(path: Path) -> str:
-    """Return what stands for the contents of a file."""
-    return _digest(path.read_bytes())
+KEPT, LOCKED = "kept", "locked"
+"""Two projects; the second is locked."""
+
+TASK = "canarytask"
+SCRIPT_CANARY = "canary_of_the_script"
+URL_CANARY = "http://canary-of-the-task.example/"
+RESULT_CANARY = "canary-of-the-result"
+
+MEMBERS_ONLY = (SCRIPT_CANARY, URL_CANARY, RESULT_CANARY)
+"""What whoever may look sees, and nobody else."""
+
+SCRIPT = f"""from pyspider.libs.base_handler import *
+
+
+class Handler(BaseHandler):
+    {SCRIPT_CANARY} = 1
+
+    def on_start(self):
+        pass
+"""
+
+
+def plant(databases: Mapping[str, str]) -> None:
+    """Make the projects, each with a task and a result; nothing of them is due."""
+    made = {kind: connect_database(url) for kind, url in databases.items()}
+    for name, group in ((KEPT, ""), (LOCKED, "lock")):
+        row = {"status": "STOP", "script": SCRIPT, "group": group, "comments": ""}
+        made["project"].insert(name, {**row, "rate": 1, "burst": 1})
+        task = {"taskid": TASK, "project": name, "url": URL_CANARY, "status": 2}
+        more = {"schedule": {}, "fetch": {}, "process": {"callback": "on_start"}, "track": {}}
+        made["task"].insert(name, TASK, {**task, **more, "lastcrawltime": 1})
+        made["result"].save(name, TASK, URL_CANARY, {"canary": RESULT_CANARY})
+    for database in made.values():
+        if database.conn is not None:
+            database.conn.close()

@@ -11,13 +11,10 @@ from kazoo.client import KazooClient
 from pyspider_zk.secret_files import without_password
 from tests.attack import rpc, stores, web
 from tests.attack.alone import MACHINE, NEIGHBOUR, Alone, alone
-from tests.attack.browsing import browser, logged_in, lured, rebound
-from tests.attack.canaries import LOCKED
+from tests.attack.browsing import NAME, Evil, browser, evil_site, logged_in, lured, rebound, targets
 from tests.attack.doors import CHANGING, PORTS, ROUTES
-from tests.attack.evil import NAME, Evil, evil_site, targets
-from tests.attack.scan import PORTS as ALL
-from tests.attack.scan import open_ports
-from tests.attack.state import at_rest, changes
+from tests.attack.scan import ALL_PORTS, open_ports
+from tests.attack.state import LOCKED, at_rest, changes
 
 Tried = Callable[[str], None]
 
@@ -51,7 +48,7 @@ UNCHANGED = pytest.mark.usefixtures("unchanged")
 def test_nothing_answers_on_the_network(machine: Alone, tried: Tried) -> None:
     with machine.network.entered(NEIGHBOUR):
         assert open_ports(machine.network.address(MACHINE)) == set()
-    tried(f"{len(ALL)} ports from the network")
+    tried(f"{len(ALL_PORTS)} ports from the network")
 
 
 @UNCHANGED
@@ -60,7 +57,7 @@ def test_on_the_machine_the_documented_ports_answer_and_no_others(
 ) -> None:
     assert open_ports("127.0.0.1") == machine.ports()
     assert open_ports("::1") == set()
-    tried(f"2 times {len(ALL)} ports on the machine, {len(machine.ports())} open")
+    tried(f"2 times {len(ALL_PORTS)} ports on the machine, {len(machine.ports())} open")
 
 
 @UNCHANGED

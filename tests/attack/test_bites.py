@@ -7,14 +7,22 @@ from pathlib import Path
 
 import pytest
 
-from tests.attack import odd, rpc, stores, web
-from tests.attack.browsing import LoginWay, browser, logged_in, lured, rebound
-from tests.attack.canaries import LOCKED, SCRIPT_CANARY
+from tests.attack import rpc, stores, web
+from tests.attack.browsing import (
+    NAME,
+    Evil,
+    LoginWay,
+    browser,
+    evil_site,
+    logged_in,
+    lured,
+    rebound,
+    targets,
+)
 from tests.attack.doors import LISTENS, PORTS, Who
-from tests.attack.evil import NAME, Evil, evil_site, targets
 from tests.attack.machines import ATTACKER, PASSWORDS, SECRET, Machines
 from tests.attack.scan import open_ports, udp_ports
-from tests.attack.state import at_rest, changes, state_of, znodes
+from tests.attack.state import LOCKED, SCRIPT_CANARY, at_rest, changes, znodes
 from tests.attack.web import ATTACKED
 
 PRELOAD = Path(__file__).parent / "preload"
@@ -31,7 +39,7 @@ def opened(_permitted: None, tmp_path: Path) -> Iterator[Machines]:
 
 def test_each_attack_reports_an_open_door(opened: Machines) -> None:
     """One after the other on one cluster, for they leave little of it."""
-    at_rest(lambda: state_of(opened))
+    at_rest(opened.state)
     _port_is_reported(opened)
     _route_is_reported(opened)
     _page_is_reported(opened)
@@ -67,14 +75,14 @@ def _route_is_reported(opened: Machines) -> None:
     for who in (Who.VIEWER, Who.OPERATOR):
         what = f"POST /debug/<project>/save as {who.name.lower()}: 200, though it takes admin"
         assert what in found(who, "/debug/<project>/save", [])
-    before = state_of(opened)
-    assert list(odd.attack(opened.webui, opened.authorization(Who.VIEWER), [LOCKED])) != []
-    assert any("project row projectdb kept" in each for each in changes(before, state_of(opened)))
+    before = opened.state()
+    assert list(web.attack_oddly(opened.webui, opened.authorization(Who.VIEWER), [LOCKED])) != []
+    assert any("project row projectdb kept" in each for each in changes(before, opened.state()))
 
 
 def _page_is_reported(opened: Machines) -> None:
     """Other sites and other names are let in."""
-    before, network = state_of(opened), opened.network
+    before, network = opened.state(), opened.network
     sent = targets(opened.webui, opened.schedulers)
     address = network.address(ATTACKER)
     posts = [post for post in sent["posts"] if post["url"].endswith("/save")]
@@ -86,7 +94,7 @@ def _page_is_reported(opened: Machines) -> None:
         ) as context,
     ):
         lured(context, site)
-        changed = changes(before, state_of(opened))
+        changed = changes(before, opened.state())
         read = rebound(context, PORTS["web UI"], posts * 2)
     for part in ("project row projectdb kept", "/events/", "/jobs/"):
         assert any(part in each for each in changed), changed
@@ -115,7 +123,7 @@ def _znode_is_reported(opened: Machines) -> None:
 
 
 def _command_is_reported(opened: Machines) -> None:
-    before = state_of(opened)
+    before = opened.state()
     with closing(opened.redis_client(login=False)) as stranger:
         found = list(stores.attack_redis(stranger, {"dbsize": 1, "get": 2, "set": 3}, LOCKED))
         assert [each.partition(" for")[0] for each in found] == [
@@ -123,6 +131,4 @@ def _command_is_reported(opened: Machines) -> None:
             "Redis carries out get",
             "Redis carries out set",
         ]
-    assert any(
-        each.startswith(f"key {LOCKED}: absent") for each in changes(before, state_of(opened))
-    )
+    assert any(each.startswith(f"key {LOCKED}: absent") for each in changes(before, opened.state()))

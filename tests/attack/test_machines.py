@@ -1,4 +1,7 @@
-"""Who is on the network of a cluster on several machines, and no member, can do nothing to it."""
+"""Who is on the network of a cluster on several machines, and no member, can do nothing to it.
+
+Nor can a page of another site, in the browser of an admin.
+"""
 
 import socket
 import ssl
@@ -7,30 +10,40 @@ from contextlib import closing
 
 import pytest
 import redis
+from playwright.sync_api import Browser
 
-from tests.attack import odd, rpc, stores, web
-from tests.attack.canaries import MEMBERS_ONLY
-from tests.attack.doors import LISTENS, Who
-from tests.attack.machines import ATTACKER, SECRET, Machines
-from tests.attack.scan import PORTS, open_ports, udp_ports
-from tests.attack.state import State, at_rest, changes, state_of, znodes
+from tests.attack import rpc, stores, web
+from tests.attack.browsing import (
+    NAME,
+    LoginWay,
+    browser,
+    evil_site,
+    logged_in,
+    lured,
+    rebound,
+    targets,
+)
+from tests.attack.doors import LISTENS, PORTS, Who
+from tests.attack.machines import ATTACKER, PASSWORDS, SECRET, Machines
+from tests.attack.scan import ALL_PORTS, open_ports, udp_ports
+from tests.attack.state import MEMBERS_ONLY, State, at_rest, changes, znodes
 
 Tried = Callable[[str], None]
 
-pytestmark = [pytest.mark.attack, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.attack, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module")
 def before(machines: Machines) -> State:
     """Give the state of the cluster before any attack."""
-    return at_rest(lambda: state_of(machines))
+    return at_rest(machines.state)
 
 
 @pytest.fixture(autouse=True)
 def _unchanged(machines: Machines, before: State) -> Iterator[None]:
     """Find whatever an attack changed."""
     yield
-    assert changes(before, state_of(machines)) == []
+    assert changes(before, machines.state()) == []
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +61,7 @@ def test_each_machine_listens_where_the_documentation_says_and_nowhere_else(
     told = {name: udp_ports(pid) for name, pid in machines.pids().items()}
     assert set(told) == set(LISTENS)
     assert not any(told.values()), told
-    tried(f"{len(PORTS)} ports at each of {len(found)} machines")
+    tried(f"{len(ALL_PORTS)} ports at each of {len(found)} machines")
 
 
 def test_somebody_has_judged_every_route(routes: list[str]) -> None:
@@ -72,8 +85,8 @@ def test_no_odd_request_gives_more_than_a_role_may(
 ) -> None:
     hidden = [*machines.secrets, *(MEMBERS_ONLY if who is Who.NOBODY else ())]
     with machines.network.entered(ATTACKER):
-        assert list(odd.attack(machines.webui, machines.authorization(who), hidden)) == []
-    tried(f"{len(list(odd.requests()))} odd requests")
+        assert list(web.attack_oddly(machines.webui, machines.authorization(who), hidden)) == []
+    tried(f"{len(list(web.odd_requests()))} odd requests")
 
 
 def test_no_function_of_xml_rpc_opens_without_the_secret(machines: Machines, tried: Tried) -> None:
@@ -142,3 +155,66 @@ def test_redis_talks_to_nobody_without_a_certificate(machines: Machines) -> None
         pytest.raises(redis.ConnectionError),
     ):
         stranger.ping()
+
+
+@pytest.fixture(scope="module")
+def chromium(machines: Machines) -> Iterator[Browser]:
+    """Run a browser on a machine of the cluster's network."""
+    network = machines.network
+    with browser(network.address(ATTACKER), network.address("webui")) as running:
+        yield running
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize(
+    ("node", "login"),
+    [
+        ("webui", LoginWay.SESSION),
+        pytest.param("webui", LoginWay.PASSWORD, marks=pytest.mark.slow),
+        pytest.param(ATTACKER, LoginWay.SESSION, marks=pytest.mark.slow),
+        pytest.param(ATTACKER, LoginWay.PASSWORD, marks=pytest.mark.slow),
+    ],
+)
+def test_a_page_of_another_site_does_nothing(
+    machines: Machines, chromium: Browser, node: str, login: LoginWay, tried: Tried
+) -> None:
+    """On the web UI's own machine, at another port, the site is the same to cookies."""
+    address = machines.network.address(node)
+    name = NAME if node == ATTACKER else address
+    sent = targets(machines.webui, machines.schedulers)
+    there = machines.network.entered(node)
+    admin = logged_in(chromium, machines.webui, login, "admin", PASSWORDS[Who.ADMIN])
+    with evil_site(there, address, name, sent) as site, admin as context:
+        lured(context, site)
+    assert len(site.loot) == 1
+    assert site.stolen(machines.secrets) == []
+    tried(", ".join(f"{len(found)} {kind}" for kind, found in sent.items()))
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("login", LoginWay)
+def test_a_name_that_leads_here_by_now_opens_nothing(
+    machines: Machines, chromium: Browser, login: LoginWay
+) -> None:
+    posts = [post for post in targets(machines.webui, [])["posts"] if post["method"] == "POST"]
+    admin = logged_in(chromium, machines.webui, login, "admin", PASSWORDS[Who.ADMIN])
+    with admin as context:
+        told = "\n".join(rebound(context, PORTS["web UI"], posts))
+    assert "does not know itself by this name" in told
+    assert [each for each in (*MEMBERS_ONLY, *machines.secrets) if each in told] == []
+
+
+@pytest.mark.browser
+def test_a_browser_that_knows_the_secret_calls_no_scheduler(
+    machines: Machines, chromium: Browser
+) -> None:
+    address = machines.network.address(ATTACKER)
+    sent = {**targets(machines.webui, machines.schedulers), "reads": [], "refreshes": []}
+    sent["posts"] = [post for post in sent["posts"] if post["type"] == "text/xml"]
+    sent["forms"] = [form for form in sent["forms"] if "RPC2" in form["url"]]
+    there = machines.network.entered(ATTACKER)
+    known = chromium.new_context(http_credentials={"username": "ann", "password": SECRET})
+    with evil_site(there, address, NAME, sent) as site, known as context:
+        lured(context, site)
+    assert len(sent["posts"]) == len(sent["forms"]) == len(machines.schedulers)
+    assert site.stolen(machines.secrets) == []

@@ -1,7 +1,8 @@
-"""Command of the bench."""
+"""``python -m tests.bench``: measure for ten minutes, or for hours, and draw the page of it."""
 
 import argparse
 import json
+import runpy
 import signal
 import sys
 import time
@@ -11,12 +12,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tests.bench.bench import Bench, opened
+from tests.bench.bench import FULL, QUICK, Bench, opened
+from tests.bench.figures import MEANING, ratios
 from tests.bench.machine import load, machine
-from tests.bench.ratios import MEANING, ratios
 from tests.bench.scenarios import SCENARIOS
-from tests.bench.size import FULL, QUICK
 from tests.support.processes import ROOT
+
+DRAW = ROOT / "docs/internals/draw_performance.py"
 
 
 def main() -> int:
@@ -26,29 +28,37 @@ def main() -> int:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     scenarios = {name: SCENARIOS[name] for name in asked.only or SCENARIOS}
-    size = QUICK if asked.quick else FULL
+    size = FULL if asked.full else QUICK
     if asked.endurance is not None:
         size = replace(size, endurance=asked.endurance)
     with opened(size, asked.database) as bench:
         _say(*(f"left out: {name}: {why}" for name, why in bench.left_out.items()))
-        report = {"machine": machine(), "left_out": bench.left_out, "ratio_means": MEANING}
+        report: dict[str, Any] = {
+            "machine": machine(),
+            "left_out": bench.left_out,
+            "ratio_means": MEANING,
+        }
         report["figures"] = _former(asked.output) if asked.add else {}
-        of = {name: report["machine"][name] for name in ("commit", "time")} | {"quick": asked.quick}
+        of = {name: report["machine"][name] for name in ("commit", "time")} | {
+            "quick": not asked.full
+        }
         for name, scenario in scenarios.items():
             report["figures"][name] = {**_run(name, scenario, bench), "run": of}
             report["ratio"] = ratios(report["figures"])
             _write(asked.output, report)
     _say(*(f"{name:<40}{value}" for name, value in report["ratio"].items() if value is not None))
-    _say(f"-> {asked.output}")
+    page = asked.output.with_name("performance.md")
+    runpy.run_path(str(DRAW))["draw"](report, page)
+    _say(f"-> {asked.output}, {page}")
     return sum("failed" in figures for figures in report["figures"].values())
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="some minutes instead of hours")
+    parser.add_argument("--full", action="store_true", help="2.5 hours instead of ten minutes")
     parser.add_argument("--only", action="append", choices=SCENARIOS, help="may be repeated")
     parser.add_argument("--database", action="append", help="of those that are there; default: all")
-    parser.add_argument("--endurance", type=float, help="seconds at full rate instead of an hour")
+    parser.add_argument("--endurance", type=float, help="seconds at full rate")
     parser.add_argument("--add", action="store_true", help="keep other scenarios of the output")
     parser.add_argument("--output", type=Path, default=ROOT / "build/bench.json")
     return parser.parse_args()

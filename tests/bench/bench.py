@@ -1,4 +1,4 @@
-"""The servers of a bench, and a fresh place on them for each run."""
+"""How much a bench measures, its servers, and a fresh place on them for each run."""
 
 import itertools
 import os
@@ -14,9 +14,54 @@ from pyspider_zk.config import Settings
 from pyspider_zk.errors import ClusterError
 from pyspider_zk.local.services import RedisServer, ZooKeeperServer
 from tests.bench.databases import OTHERS, Fresh, Urls, in_memory, postgresql, sqlite, why_not
-from tests.bench.postgresql import PostgreSQLServer
-from tests.bench.size import Size
+from tests.support.database_servers import PostgresServer
 from tests.support.processes import ROOT
+
+
+@dataclass(frozen=True)
+class Size:
+    """How long a run of the whole bench takes, in the end.
+
+    Attributes:
+        runs: of each contender, in turn; the median counts.
+        seconds: that one of them is looked at.
+        projects: with how many projects the cycles are measured.
+        samples: of a latency.
+        pending: how many pending tasks a scheduler finds at its start.
+        moving: how many pending tasks there are when an owner ends.
+        stopped: projects of which only some run, while nothing is to do.
+        crowd: projects of the batches and pages.
+        accepted: projects of a batch that is only accepted.
+        endurance: seconds that one scheduler is kept at its full rate.
+        databases: at most so many are used for what is not the full cycle.
+    """
+
+    runs: int = 5
+    seconds: float = 3.0
+    projects: tuple[int, ...] = (1, 10, 100)
+    samples: int = 60
+    pending: tuple[int, ...] = (1_000_000, 5_000_000)
+    moving: int = 100_000
+    stopped: int = 10_000
+    crowd: int = 1000
+    accepted: int = 10_000
+    endurance: float = 3600.0
+    databases: int = 10
+
+
+FULL = Size()
+QUICK = Size(
+    runs=1,
+    seconds=2.0,
+    projects=(10,),
+    samples=30,
+    pending=(100_000,),
+    moving=100_000,
+    crowd=100,
+    endurance=24.0,
+    databases=1,
+)
+
 
 MEMORY_NAME = "sqlite in memory"
 MEMORY = Path("/dev/shm")  # noqa: S108 - for files that no disk is to slow down
@@ -102,7 +147,6 @@ def opened(size: Size, wanted: Sequence[str] | None = None) -> Iterator[Bench]:
     """
     with ExitStack() as held:
         folder = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
-        folder.chmod(0o711)  # PostgreSQL is another user's
         server = RedisServer(folder / "redis")
         zookeeper = ZooKeeperServer(folder / "zookeeper")
         held.enter_context(server)
@@ -115,12 +159,13 @@ def opened(size: Size, wanted: Sequence[str] | None = None) -> Iterator[Bench]:
 def _databases(folder: Path, held: ExitStack) -> tuple[dict[str, Fresh], dict[str, str]]:
     memory = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="bench-", dir=MEMORY)))
     found: dict[str, Fresh] = {"sqlite": sqlite, MEMORY_NAME: in_memory(memory)}
-    server = PostgreSQLServer(folder / "postgresql")
+    server = PostgresServer(lasting=True)
+    held.callback(server.remove)
     try:
         held.enter_context(server)
     except (ClusterError, OSError) as error:
         return found, {"postgresql": str(error)}
-    fresh = postgresql(server.address)
+    fresh = postgresql(server)
     reason = why_not(fresh(folder / "probe"))
     if reason:
         server.stop()

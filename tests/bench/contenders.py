@@ -1,21 +1,19 @@
 """Schedulers that are measured against each other, started as an operator starts them."""
 
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pyspider_zk.cluster.directory import Directory
-from pyspider_zk.errors import ClusterError
 from pyspider_zk.local.child import Child, tail
 from tests.bench.bench import BenchPlace
 from tests.bench.feeds import Dispatched, Feed, SlotFeed, StockFeed
+from tests.support.connected import is_settled
 from tests.support.ports import own_port
+from tests.support.waiting import eventually
 
 QUIET = Path(__file__).with_name("logging-off.conf")
-PATIENCE = 60.0  # seconds until a cluster stands
 
 
 @dataclass(frozen=True)
@@ -139,26 +137,11 @@ def running(
             child.start()
             crew.children.append(child)
         if contender.clustered:
-            _await_owners(crew, count)
+            eventually(
+                lambda: crew.check() or is_settled(place.settings, count),
+                f"a cluster of {count}",
+                look=0.1,
+                told=crew.last_words,
+            )
         yield crew
         crew.check()
-
-
-def _await_owners(crew: BenchCrew, count: int) -> None:
-    """Wait until all slots are owned, by that many members, and none is on its way."""
-    until = time.monotonic() + PATIENCE
-    while not _settled(crew.place, count):
-        crew.check()
-        if time.monotonic() > until:
-            raise TimeoutError(f"no cluster of {count}:\n{tail(crew.children[0].log)}")
-        time.sleep(0.1)  # another process is asked
-
-
-def _settled(place: BenchPlace, count: int) -> bool:
-    try:
-        with Directory(place.settings) as directory:
-            slots = directory.read().assignment.slots
-    except ClusterError:  # not yet
-        return False
-    owners = {slot.owner for slot in slots}
-    return len(owners) == count and None not in owners and not any(slot.next for slot in slots)

@@ -9,9 +9,8 @@ from typing import Any
 from pyspider.database import connect_database
 
 from tests.bench.contenders import BenchCrew
-from tests.bench.feeds import FeedPage
-from tests.bench.links import Links, Task, is_script_call, pack_of
-from tests.bench.usage import usage_of
+from tests.bench.feeds import FeedPage, Links, Task, is_script_call, pack_of
+from tests.bench.machine import usage_of
 
 AT_ONCE = 1000
 PAUSE = 0.002  # seconds, if nothing was sent
@@ -149,7 +148,6 @@ def _own() -> float:
 
 
 def cycles(pages: int, seconds: float, cpu: float) -> dict[str, Any]:
-    """Return the figures of so many cycles."""
     share = cpu / seconds
     return {
         "per_s": pages / seconds,

@@ -9,8 +9,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.browser.cluster_page import forgive
 from tests.browser.conftest import SCRIPT, PageWatch, Web, save, write_script
-from tests.support.connected import looking
-from tests.support.rpc_url import rpc_url
+from tests.support.connected import looking, rpc_url
 from tests.support.running_cluster import settings_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.zk, pytest.mark.redis, pytest.mark.slow]

@@ -1,4 +1,4 @@
-"""`python -m tests.chaos`: run a seed, or check what a run left behind."""
+"""`python -m tests.chaos`: run a seed, check what a run left behind, or run outages."""
 
 import argparse
 import os
@@ -7,36 +7,22 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from pyspider_zk.errors import MissingService
-from tests.chaos import report
+from tests.chaos import outages, report
 from tests.chaos.faults import Kind
 from tests.chaos.mutations import MUTATIONS
-from tests.chaos.network import NotPermitted, check_permission
 from tests.chaos.run import RunPlan, run
-
-NOT_PERMITTED = 77  # EX_NOPERM of sysexits.h
-MISSING = 69  # EX_UNAVAILABLE
+from tests.support.network import if_permitted
 
 
 def main() -> int:
-    """Return 0 if all promises held, 1 if one did not.
-
-    ``NOT_PERMITTED`` if this machine permits no network namespaces, ``MISSING`` if a program is
-    not installed; 2 is a mistyped option.
-    """
+    """Return 0 if all promises held, 1 if one did not; the other codes are in the README."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what was started is ended all the same
+    if sys.argv[1:2] == ["outages"]:
+        return outages.main(sys.argv[2:])
     options = _options()
     if options.check:
         return report.check(options.check)
-    try:
-        check_permission()
-        return 0 if options.probe else _run(options)
-    except NotPermitted as reason:
-        print(f"chaos is not permitted here: {reason}", file=sys.stderr)  # noqa: T201
-        return NOT_PERMITTED
-    except MissingService as missing:
-        print(f"chaos cannot run here: {missing}", file=sys.stderr)  # noqa: T201
-        return MISSING
+    return if_permitted(lambda: 0 if options.probe else _run(options))
 
 
 def _run(options: argparse.Namespace) -> int:

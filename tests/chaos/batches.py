@@ -130,7 +130,6 @@ class _Unanswered(Exception):
 
 
 def _ask(member: Member, credentials: Credentials, method: str, *args: Any) -> Any:
-    """Ask one member once."""
     try:
         return call(member, method, *args, credentials=credentials)
     except OSError as error:

@@ -4,7 +4,7 @@ import itertools
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -18,7 +18,6 @@ from pyspider_zk.cluster.tree import Tree, candidate_of, leader_of
 from pyspider_zk.local.child import Child
 from pyspider_zk.zookeeper.unreadable import Unreadable
 from tests.chaos.foreign_client import ForeignClient
-from tests.chaos.network import Network
 from tests.chaos.services import (
     CLIENT_PORT,
     ENSEMBLE,
@@ -28,6 +27,8 @@ from tests.chaos.services import (
     component_child,
     redis_child,
 )
+from tests.support.network import Network
+from tests.support.waiting import eventually
 
 COMPONENTS = {
     "processor-0": "processor",
@@ -36,7 +37,7 @@ COMPONENTS = {
     "result-worker-0": "result-worker",
 }
 START_PATIENCE = 60.0
-_POLL = 0.05
+LOOK = 0.05  # seconds between two looks: it is asked over the network
 
 
 class Watcher:
@@ -51,7 +52,6 @@ class Watcher:
         self._client = KazooClient(hosts, timeout=5.0, connection_retry=retry, logger=quiet)
 
     def start(self) -> None:
-        """Connect."""
         self._client.start(START_PATIENCE)
 
     def stop(self) -> None:
@@ -136,14 +136,16 @@ class ChaosCluster:
         """Start everything; blocks until the schedulers share the slots."""
         for child in (self.redis, *(member.child for member in self.ensemble)):
             child.start()
-        await_that("ZooKeeper serves", lambda: all(member.serves() for member in self.ensemble))
+        eventually(
+            lambda: all(member.serves() for member in self.ensemble), "ZooKeeper serves", look=LOOK
+        )
         self.watcher.start()
         self.foreign_client.start(START_PATIENCE)
         for seat in SEATS[:schedulers]:
             self.seat(seat)
         for child in self.components:
             child.start()
-        await_that("the slots are shared", lambda: self.watcher.settled(schedulers))
+        eventually(lambda: self.watcher.settled(schedulers), "the slots are shared", look=LOOK)
 
     def stop(self) -> None:
         """End everything; schedulers first, in order."""
@@ -159,7 +161,6 @@ class ChaosCluster:
             child.kill()
 
     def seat(self, seat: str) -> SeatedScheduler:
-        """Start a scheduler on a seat."""
         label = f"{seat}-{next(self._numbers)}"
         lease = self._leases.get(seat)
         self.seated[seat] = SeatedScheduler(
@@ -181,7 +182,6 @@ class ChaosCluster:
         ]
 
     def leader(self) -> SeatedScheduler | None:
-        """Return the leading scheduler."""
         pid = self.watcher.leader_pid()
         return next((one for one in self.staying() if one.child.pid == pid), None)
 
@@ -200,19 +200,6 @@ class ChaosCluster:
         yield from self.components
         yield from (member.child for member in self.ensemble)
         yield self.redis
-
-
-def await_that(what: str, condition: Callable[[], bool], patience: float = START_PATIENCE) -> None:
-    """Block until a condition about other processes holds.
-
-    Raises:
-        TimeoutError: it did not.
-    """
-    deadline = time.monotonic() + patience
-    while not condition():
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"not within {patience:g} s: {what}")
-        time.sleep(_POLL)  # nobody tells us: it is asked over the network
 
 
 def signal_of(scheduler: SeatedScheduler, number: int) -> None:

@@ -9,7 +9,7 @@ import random
 from collections.abc import Collection, Iterator
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 WARM_UP = 2.0
 """Seconds of undisturbed crawl at the beginning."""
@@ -46,84 +46,56 @@ class Kind(StrEnum):
     PAIR = "two_at_once"
 
 
-WEIGHTS = {
-    Kind.KILL: 6,
-    Kind.STOP: 5,
-    Kind.DRAIN: 4,
-    Kind.JOIN: 3,
-    Kind.DROP: 3,
-    Kind.DROP_IN: 2,
-    Kind.DROP_OUT: 2,
-    Kind.DROP_BUSY: 2,
-    Kind.ZK_KILL: 3,
-    Kind.ZK_LEADER_KILL: 3,
-    Kind.ZK_THROTTLED: 3,
-    Kind.ZK_QUOTA: 3,
-    Kind.ZK_STRAYS: 3,
-    Kind.REDIS_RESTART: 2,
-    Kind.CLOCK_JUMP: 6,
-    Kind.LEADER_KILL: 3,
-    Kind.PAIR: 12,
-}
+class Traits(NamedTuple):
+    """What a kind of fault does to a schedule.
 
-# Seconds that a fault lasts. The lease is 4 s: a stop and a drop are longer, or nothing happens.
-_LASTS = {
-    Kind.KILL: (0.5, 2.5),
-    Kind.STOP: (4.8, 7.0),
-    Kind.DROP: (4.8, 7.0),
-    Kind.DROP_IN: (4.8, 7.0),
-    Kind.DROP_OUT: (4.8, 7.0),
-    Kind.DROP_BUSY: (4.8, 7.0),
-    Kind.ZK_KILL: (1.0, 3.0),
-    Kind.ZK_LEADER_KILL: (1.0, 3.0),
-    Kind.ZK_THROTTLED: (4.8, 7.0),
-    Kind.ZK_QUOTA: (1.0, 5.0),
-    Kind.ZK_STRAYS: (1.0, 7.0),
-    Kind.REDIS_RESTART: (0.3, 1.5),
-    Kind.CLOCK_JUMP: (1.5, 5.0),
-    Kind.LEADER_KILL: (0.5, 2.5),
-}
-_LONGEST = max(longest for _, longest in _LASTS.values())
+    Attributes:
+        weight: how often it comes, beside the others.
+        lasts: seconds, at least and at most. The lease is 4 s: what is to cost it is longer.
+        recovery: seconds until the cluster stands the next fault of that kind.
+        hits: ``scheduler``, or what only one of these faults may hit at a time.
+    """
 
-# Seconds until the cluster stands the next fault of that kind.
-_RECOVERY = {
-    Kind.KILL: 3.0,
-    Kind.STOP: 1.0,
-    Kind.DRAIN: 3.0,
-    Kind.DROP: 1.0,
-    Kind.DROP_IN: 1.0,
-    Kind.DROP_OUT: 1.0,
-    Kind.DROP_BUSY: 1.0,
-    Kind.ZK_KILL: 4.0,
-    Kind.ZK_LEADER_KILL: 4.0,
-    Kind.ZK_THROTTLED: 4.0,
-    Kind.REDIS_RESTART: 4.0,
-    Kind.LEADER_KILL: 4.0,
+    weight: int
+    lasts: tuple[float, float] = (0.0, 0.0)
+    recovery: float = 0.0
+    hits: str = ""
+
+
+_LONG = (4.8, 7.0)
+FAULTS = {
+    Kind.KILL: Traits(6, (0.5, 2.5), 3.0, "scheduler"),
+    Kind.STOP: Traits(5, _LONG, 1.0, "scheduler"),
+    Kind.DRAIN: Traits(4, recovery=3.0, hits="scheduler"),
+    Kind.JOIN: Traits(3),
+    Kind.DROP: Traits(3, _LONG, 1.0, "scheduler"),
+    Kind.DROP_IN: Traits(2, _LONG, 1.0, "scheduler"),
+    Kind.DROP_OUT: Traits(2, _LONG, 1.0, "scheduler"),
+    Kind.DROP_BUSY: Traits(2, _LONG, 1.0, "scheduler"),
+    Kind.ZK_KILL: Traits(3, (1.0, 3.0), 4.0, "zookeeper"),
+    Kind.ZK_LEADER_KILL: Traits(3, (1.0, 3.0), 4.0, "zookeeper"),
+    Kind.ZK_THROTTLED: Traits(3, _LONG, 4.0, "zookeeper"),
+    Kind.ZK_QUOTA: Traits(3, (1.0, 5.0), hits="znodes"),
+    Kind.ZK_STRAYS: Traits(3, (1.0, 7.0), hits="znodes"),
+    Kind.REDIS_RESTART: Traits(2, (0.3, 1.5), 4.0, "redis"),
+    Kind.CLOCK_JUMP: Traits(6, (1.5, 5.0)),
+    Kind.LEADER_KILL: Traits(3, (0.5, 2.5), 4.0, "scheduler"),
+    Kind.PAIR: Traits(12),
 }
+"""All that can happen to a cluster in namespaces; ``outages.py`` has what can be away from one."""
+
 HITS_SCHEDULER = frozenset(
-    {
-        Kind.KILL,
-        Kind.STOP,
-        Kind.DRAIN,
-        Kind.DROP,
-        Kind.DROP_IN,
-        Kind.DROP_OUT,
-        Kind.DROP_BUSY,
-        Kind.LEADER_KILL,
-        Kind.ZK_THROTTLED,
-    }
+    {kind for kind, fault in FAULTS.items() if fault.hits == "scheduler"} | {Kind.ZK_THROTTLED}
 )
 DROPS = frozenset({Kind.DROP, Kind.DROP_IN, Kind.DROP_OUT, Kind.DROP_BUSY})
-_HITS = {
-    Kind.ZK_KILL: "zookeeper",
-    Kind.ZK_LEADER_KILL: "zookeeper",
-    Kind.ZK_THROTTLED: "zookeeper",
-    Kind.ZK_QUOTA: "znodes",
-    Kind.ZK_STRAYS: "znodes",
-    Kind.REDIS_RESTART: "redis",
-}
-"""What only one of these faults may hit at a time."""
 
+HITS_LEASE = DROPS | {Kind.KILL, Kind.STOP, Kind.LEADER_KILL}
+"""What makes a member lose its slots without being asked."""
+
+HITS_ALL = frozenset({Kind.ZK_KILL, Kind.ZK_LEADER_KILL, Kind.ZK_THROTTLED, Kind.REDIS_RESTART})
+"""What may keep any member from renewing its lease, or from handing over."""
+
+_LONGEST = max(fault.lasts[1] for fault in FAULTS.values())
 _PAIRED = (Kind.KILL, Kind.STOP, Kind.DROP, Kind.DRAIN, Kind.ZK_LEADER_KILL, Kind.REDIS_RESTART)
 _JUMPS = (-45.0, -10.0, -3.0, 3.0, 10.0, 45.0)
 
@@ -173,7 +145,7 @@ class _Dice:
         self._random = random.Random(seed)  # noqa: S311 - to be repeated, not to be secret
         self._seconds = seconds
         self._hit: list[float] = []
-        self._free_from = dict.fromkeys(_HITS.values(), 0.0)
+        self._free_from = dict.fromkeys(("zookeeper", "znodes", "redis"), 0.0)
         self._schedulers = LEAST
 
     def roll(self) -> Iterator[PlannedFault]:
@@ -181,7 +153,7 @@ class _Dice:
         while at < self._seconds - 1:
             kinds = [kind for kind in self._kinds if self._may(kind, at)]
             if kinds:
-                weights = [WEIGHTS[kind] for kind in kinds]
+                weights = [FAULTS[kind].weight for kind in kinds]
                 fault = self._fault(self._random.choices(kinds, weights)[0], at)
                 yield fault
                 at += fault.lasts + self._calm if self._calm else 0.0
@@ -189,7 +161,7 @@ class _Dice:
 
     def _may(self, kind: Kind, at: float) -> bool:
         """Return whether the cluster can stand it now."""
-        if at + _LASTS.get(kind, (0.0, 0.0))[0] > self._seconds:
+        if at + FAULTS[kind].lasts[0] > self._seconds:
             return False  # cut short it would not outlast the lease
         hit = sum(until > at for until in self._hit)
         if kind is Kind.JOIN:
@@ -199,15 +171,15 @@ class _Dice:
             return free and hit <= MOST_HIT - 2 and at + _LONGEST < self._seconds
         if kind in HITS_SCHEDULER and hit >= MOST_HIT:
             return False
-        return at >= self._free_from.get(_HITS.get(kind, ""), 0.0)
+        return at >= self._free_from.get(FAULTS[kind].hits, 0.0)
 
     def _fault(self, kind: Kind, at: float) -> PlannedFault:
         if kind is Kind.PAIR:
             parts = tuple(self._fault(part, at) for part in self._random.sample(_PAIRED, 2))
             return PlannedFault(kind, at, max(part.lasts for part in parts), 0.0, parts=parts)
-        lasts = round(self._random.uniform(*_LASTS.get(kind, (0.0, 0.0))), 3)
+        lasts = round(self._random.uniform(*FAULTS[kind].lasts), 3)
         lasts = min(lasts, round(self._seconds - at, 3))
-        self._remember(kind, at + lasts + _RECOVERY.get(kind, 0.0))
+        self._remember(kind, at + lasts + FAULTS[kind].recovery)
         choice = round(self._random.random(), 4)
         return PlannedFault(kind, at, lasts, choice, self._shift(kind))
 
@@ -219,8 +191,8 @@ class _Dice:
     def _remember(self, kind: Kind, until: float) -> None:
         if kind in HITS_SCHEDULER:
             self._hit.append(until)
-        if kind in _HITS:
-            self._free_from[_HITS[kind]] = until
+        if FAULTS[kind].hits in self._free_from:
+            self._free_from[FAULTS[kind].hits] = until
         if kind is Kind.JOIN:
             self._schedulers += 1
         if kind is Kind.DRAIN:  # one joins in its place, unless there is one to spare

@@ -1,8 +1,13 @@
-"""What somebody with a ZooKeeper client of his own does to the cluster's znodes."""
+"""What others do to a cluster: to its znodes, with a client of their own, and to its schedulers."""
 
+import base64
 import logging
 import operator
+import socket
+import threading
+import xmlrpc.client
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, suppress
 from typing import Any
 
 from kazoo.client import KazooClient
@@ -10,6 +15,7 @@ from kazoo.exceptions import KazooException, NodeExistsError, NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
 
 from pyspider_zk.cluster.tree import Tree
+from tests.chaos.services import SECRET
 
 PATIENCE = 2.0
 """Seconds for all requests of one deed: the next fault is due soon, and may hit ZooKeeper."""
@@ -18,6 +24,19 @@ _QUOTA = f"/zookeeper/quota{Tree().root}"
 _LIMITS, _USAGE = f"{_QUOTA}/zookeeper_limits", f"{_QUOTA}/zookeeper_stats"
 _HARD = b"count=-1,bytes=-1=;byteHardLimit=1;countHardLimit=1"
 _STRAY = "not-yours"
+
+
+def _told(deed: Callable[["ForeignClient"], None]) -> Callable[["ForeignClient"], bool]:
+    """Have a deed tell whether it holds now, instead of failing."""
+
+    def do(client: "ForeignClient") -> bool:
+        try:
+            deed(client)
+        except (KazooException, KazooTimeoutError):
+            return False
+        return True
+
+    return do
 
 
 class ForeignClient:
@@ -33,7 +52,6 @@ class ForeignClient:
         self._strays: set[str] = set()
 
     def start(self, patience: float) -> None:
-        """Connect."""
         self._client.start(patience)
 
     def stop(self) -> None:
@@ -41,34 +59,29 @@ class ForeignClient:
         self._client.stop()
         self._client.close()
 
-    def set_quota(self) -> bool:
-        """Allow the cluster not one znode or byte more than it has; return whether that holds."""
-        return self._deed(self._set_quota)
-
-    def lift_quota(self) -> bool:
-        """Allow it anything again; return whether that holds."""
-        return self._deed(lambda: self._delete([_LIMITS, _USAGE]))
-
-    def put_strays(self) -> bool:
-        """Put a znode below each of the cluster's that can have one; return whether all are."""
-        return self._deed(self._put_strays)
-
-    def remove_strays(self) -> bool:
-        """Delete what the cluster did not; return whether all is gone."""
-        return self._deed(self._remove_strays)
-
-    def _set_quota(self) -> None:
+    @_told
+    def set_quota(self) -> None:
+        """Allow the cluster not one znode or byte more than it has."""
         for parent in ("/zookeeper/quota", _QUOTA):
             self._create([parent])
         self._create([_LIMITS], _HARD)
         self._create([_USAGE], b"count=1000,bytes=1000000")
 
-    def _put_strays(self) -> None:
+    @_told
+    def lift_quota(self) -> None:
+        """Allow it anything again."""
+        self._delete([_LIMITS, _USAGE])
+
+    @_told
+    def put_strays(self) -> None:
+        """Put a znode below each of the cluster's that can have one."""
         paths = [f"{path}/{_STRAY}" for path in self._persistent()]
         self._strays.update(paths)  # before, for a request without an answer may have been done
         self._create(paths)
 
-    def _remove_strays(self) -> None:
+    @_told
+    def remove_strays(self) -> None:
+        """Delete what the cluster did not."""
         self._delete(self._strays)
         self._strays.clear()
 
@@ -101,9 +114,33 @@ class ForeignClient:
             except (NoNodeError, NodeExistsError):
                 yield path, None
 
-    def _deed(self, do: Callable[[], None]) -> bool:
-        try:
-            do()
-        except (KazooException, KazooTimeoutError):
-            return False
-        return True
+
+GAP = 0.2
+"""Seconds between two questions."""
+
+_QUESTION = xmlrpc.client.dumps((0, 1), "list_events").encode()
+_HEAD = (
+    "POST / HTTP/1.1\r\nHost: {}\r\nContent-Type: text/xml\r\nAuthorization: Basic {}\r\n"
+    "Content-Length: {}\r\n\r\n"
+)
+
+
+def keep_asking(address: str, quiet: threading.Event) -> threading.Thread:
+    """Ask a scheduler from now until an event is set; return the thread that does."""
+    thread = threading.Thread(
+        target=_ask, args=(address, quiet), name=f"asks {address}", daemon=True
+    )
+    thread.start()
+    return thread
+
+
+def _ask(address: str, quiet: threading.Event) -> None:
+    """Ask again and again; no answer is waited for, but each link stays until the end."""
+    host, _, port = address.rpartition(":")
+    login = base64.b64encode(f"chaos:{SECRET}".encode()).decode()
+    question = _HEAD.format(address, login, len(_QUESTION)).encode() + _QUESTION
+    with ExitStack() as links:
+        while not quiet.wait(GAP):
+            with suppress(OSError):  # it may have been killed meanwhile
+                link = links.enter_context(socket.create_connection((host, int(port)), 0.5))
+                link.sendall(question)

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from tests.chaos.commits import Commit
-from tests.chaos.recorder import PROCESSING_TIMEOUT, read_lines
+from tests.chaos.recorder import PROCESSING_TIMEOUT, Commit, read_lines
 
 EFFECTS = frozenset({"insert", "update", "send"})
 INFINITY = float("inf")
@@ -197,46 +196,31 @@ def tenures_of(member: str, lines: Iterable[Mapping[str, Any]]) -> Iterator[Slot
     for line in lines:
         if line["e"] == "loaded":
             late[line["slot"], line["epoch"]] |= line["states"]
-    left = {
-        (int(slot), epoch): line
-        for line in lines
-        if line["e"] == "give_up"
-        for slot, epoch in line["slots"].items()
-    }
-    gone_at = _given_up(lines)
-    uncommitted = _uncommitted(lines)
+    begun, ended = _by_slot(lines, "give_up"), _by_slot(lines, "gave_up")
     for line in lines:
         if line["e"] == "take":
-            key = line["slot"], line["epoch"]
-            gone = left.get(key, {})
-            how = {"planned": gone.get("planned", False), "clean": gone.get("clean", False)}
-            how["gone"] = gone_at.get(key)
-            how["uncommitted"] = key in uncommitted
-            loaded = ready.get(key, {})
-            how["received"] = line.get("clean")
-            states = {"found": {**late[key], **loaded.get("states", {})}}
-            states["given"] = gone.get("states", {}).get(str(line["slot"]), {})
-            times = line["t"], loaded.get("t"), gone.get("t")
-            yield SlotTenure(member, *key, *times, **how, **states)
+            slot, epoch = key = line["slot"], line["epoch"]
+            loaded, left, gone = ready.get(key, {}), begun.get(key, {}), ended.get(key, {})
+            yield SlotTenure(
+                *(member, slot, epoch, line["t"], loaded.get("t"), left.get("t"), gone.get("t")),
+                planned=left.get("planned", False),
+                clean=left.get("clean", False),
+                uncommitted=slot in gone.get("uncommitted", ()),
+                received=line.get("clean"),
+                found={**late[key], **loaded.get("states", {})},
+                given=left.get("states", {}).get(str(slot), {}),
+            )
 
 
-def _given_up(lines: Iterable[Mapping[str, Any]]) -> dict[tuple[int, int], float]:
-    """Return when slots, with their epochs, had been given up to the end."""
+def _by_slot(
+    lines: Iterable[Mapping[str, Any]], event: str
+) -> dict[tuple[int, int], Mapping[str, Any]]:
+    """Return the events of a kind by the slots, with their epochs, that they are about."""
     return {
-        (int(slot), epoch): line["t"]
+        (int(slot), epoch): line
         for line in lines
-        if line["e"] == "gave_up"
+        if line["e"] == event
         for slot, epoch in line["slots"].items()
-    }
-
-
-def _uncommitted(lines: Iterable[Mapping[str, Any]]) -> set[tuple[int, int]]:
-    """Return the slots, with their epochs, that were given up with uncommitted tasks."""
-    return {
-        (slot, line["slots"][str(slot)])
-        for line in lines
-        if line["e"] == "gave_up"
-        for slot in line.get("uncommitted", ())
     }
 
 

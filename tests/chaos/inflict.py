@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 
 from tests.chaos.cluster import ChaosCluster, signal_of
 from tests.chaos.faults import DROPS, LEAST, Kind, PlannedFault
-from tests.chaos.network import Direction
+from tests.chaos.foreign_client import keep_asking
 from tests.chaos.recorder import Recorder, boottime
 from tests.chaos.services import ENSEMBLE, SeatedScheduler, ZooKeeperMember
-from tests.chaos.traffic import keep_asking
+from tests.support.network import Direction
 
 REBALANCE_PATIENCE = 8.0
 DRAIN_PATIENCE = 45.0
@@ -41,7 +41,6 @@ class Timeline:
         heapq.heappush(self._actions, (when, next(self._numbers), action))
 
     def after(self, seconds: float, action: Callable[[], None]) -> None:
-        """Do something so many seconds from now."""
         self.at(boottime() + seconds, action)
 
     def run(self, wait: Callable[[float], Any]) -> None:
@@ -97,13 +96,14 @@ class Inflictor:
             Kind.ZK_KILL: self._kill_zookeeper,
             Kind.ZK_LEADER_KILL: self._kill_zookeeper,
             Kind.ZK_THROTTLED: self._throttle_zookeeper,
-            Kind.ZK_QUOTA: self._set_quota,
-            Kind.ZK_STRAYS: self._put_strays,
+            Kind.ZK_QUOTA: self._meddle,
+            Kind.ZK_STRAYS: self._meddle,
             Kind.REDIS_RESTART: self._restart_redis,
             Kind.CLOCK_JUMP: self._jump,
             Kind.LEADER_KILL: self._kill_in_rebalance,
+            **dict.fromkeys(DROPS, self._drop),
         }
-        return (self._drop if fault.kind in DROPS else actions[fault.kind])(fault)
+        return actions[fault.kind](fault)
 
     # -- schedulers -----------------------------------------------------------------------------
 
@@ -136,11 +136,8 @@ class Inflictor:
         def resume() -> None:
             healed(still=still)
             signal_of(victim, signal.SIGCONT)
-            self._hit.discard(victim.label)
 
-        self._hit.add(victim.label)
-        self._timeline.after(fault.lasts, resume)
-        return True
+        return self._while_hit(fault, resume, victim.label)
 
     def _drop(self, fault: PlannedFault) -> bool:
         victim = self._victim(fault)
@@ -156,11 +153,8 @@ class Inflictor:
             quiet.set()
             self._cluster.network.heal(victim.seat)
             healed()
-            self._hit.discard(victim.label)
 
-        self._hit.add(victim.label)
-        self._timeline.after(fault.lasts, heal)
-        return True
+        return self._while_hit(fault, heal, victim.label)
 
     def _keep_busy(self, victim: SeatedScheduler, quiet: threading.Event) -> None:
         """Hide from its ZooKeeper client that the link of a scheduler is dead."""
@@ -255,18 +249,14 @@ class Inflictor:
 
         def restart() -> None:
             victim.child.start()
-            self._hit.discard(victim.name)
             healed()
 
-        self._hit.add(victim.name)
-        self._timeline.after(fault.lasts, restart)
-        return True
+        return self._while_hit(fault, restart, victim.name)
 
     def _throttle_zookeeper(self, fault: PlannedFault) -> bool:
         """Throttle a server, and let a scheduler reach no other one."""
-        server = _chosen(
-            [one for one in self._cluster.ensemble if one.name not in self._hit], fault
-        )
+        able = [one for one in self._cluster.ensemble if one.name not in self._hit]
+        server = _chosen(able, fault)
         victim = self._victim(fault)
         if server is None or victim is None or not self._is_spared(server):
             return False
@@ -277,25 +267,17 @@ class Inflictor:
         def heal() -> None:
             self._cluster.network.heal(victim.seat)
             server.restart(throttled=False)
-            self._hit -= {server.name, victim.label}
             healed()
 
-        self._hit |= {server.name, victim.label}
-        self._timeline.after(fault.lasts, heal)
-        return True
+        return self._while_hit(fault, heal, server.name, victim.label)
 
-    def _set_quota(self, fault: PlannedFault) -> bool:
-        foreign = self._cluster.foreign_client
-        return self._meddle(fault, foreign.set_quota, foreign.lift_quota)
-
-    def _put_strays(self, fault: PlannedFault) -> bool:
-        foreign = self._cluster.foreign_client
-        return self._meddle(fault, foreign.put_strays, foreign.remove_strays)
-
-    def _meddle(
-        self, fault: PlannedFault, do: Callable[[], bool], undo: Callable[[], bool]
-    ) -> bool:
+    def _meddle(self, fault: PlannedFault) -> bool:
         """Do something to the znodes, and undo it, which may take several tries."""
+        foreign = self._cluster.foreign_client
+        do, undo = {
+            Kind.ZK_QUOTA: (foreign.set_quota, foreign.lift_quota),
+            Kind.ZK_STRAYS: (foreign.put_strays, foreign.remove_strays),
+        }[fault.kind]
         healed = self._note(fault, "znodes")
         done = do()
 
@@ -328,6 +310,17 @@ class Inflictor:
             healed()
 
         self._timeline.after(fault.lasts, restart)
+        return True
+
+    def _while_hit(self, fault: PlannedFault, undo: Callable[[], None], *whom: str) -> bool:
+        """Leave these alone until a fault is undone, after its time; return that it happened."""
+
+        def end() -> None:
+            undo()
+            self._hit -= set(whom)
+
+        self._hit |= set(whom)
+        self._timeline.after(fault.lasts, end)
         return True
 
     # -- whom -----------------------------------------------------------------------------------

@@ -5,17 +5,16 @@ what the history says, not by what the checker would excuse: what was stored as 
 whatever faults there were; elsewhere no fault hit a member that owned the slot, nor a service.
 """
 
-import random
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-from tests.chaos.checks.faults import HITS_ALL
-from tests.chaos.checks.pages import ACTIVE, FAILED, SUCCESS
-from tests.chaos.commits import Commit
+from tests.chaos.checks.losses import ACTIVE, FAILED, SUCCESS
+from tests.chaos.faults import HITS_ALL
 from tests.chaos.history import INFINITY, Effect, History, Request, SlotTenure
+from tests.chaos.recorder import Commit
 
 QUIET = 10.0
 """Seconds without a fault that concerns it before a place that must be undisturbed."""
@@ -39,15 +38,6 @@ class Lie:
     promise: str
     places: Callable[[History], Iterable[Place]]
     tell: Callable[[History, Any], History]
-
-
-def told(history: History, lie: Lie, seed: int) -> tuple[History, int]:
-    """Tell a lie in one place that a seed decides on; return how many places there are, too."""
-    places = list(lie.places(history))
-    if not places:
-        return history, 0
-    place = random.Random(seed).choice(places)  # noqa: S311 - to be repeated, not to be secret
-    return lie.tell(history, place), len(places)
 
 
 # -- what a history says --------------------------------------------------------------------------
@@ -325,35 +315,34 @@ def _with_late_write(history: History, place: tuple[SlotTenure, SlotTenure]) -> 
     return replace(history, commits=[*history.commits, *late])
 
 
-def _others(history: History, epoch: Callable[[int], int | None]) -> Iterator[Effect]:
-    """Another member does what the owner does, at once."""
+def _second_owners(history: History) -> Iterator[Effect]:
+    """Another member does what the owner does, at once, with an older epoch."""
     members = sorted({tenure.member for tenure in history.tenures})
     for effect in history.effects:
         if effect.outcome == "done" and effect.epoch is not None:
             other = next(name for name in members if name != effect.member)
             at = {"start": effect.end + 0.001, "end": effect.end + 0.002}
-            yield replace(effect, member=other, epoch=epoch(effect.epoch), **at)
-
-
-def _second_owners(history: History) -> Iterator[Effect]:
-    """Another member acts, with an older epoch."""
-    return _others(history, lambda epoch: epoch - 1)
+            yield replace(effect, member=other, epoch=effect.epoch - 1, **at)
 
 
 def _strangers(history: History) -> Iterator[Effect]:
     """Another member acts on a slot that it does not hold."""
-    return _others(history, lambda _: None)
+    return (replace(effect, epoch=None) for effect in _second_owners(history))
 
 
 _Handover = tuple[SlotTenure, str]
 
 
-def _given(history: History, worth: Callable[[Mapping[str, Any]], bool]) -> Iterator[_Handover]:
-    """Yield the planned moves of projects whose state is worth something."""
-    for old, new in _Owners(history).planned():
-        for project, state in old.given.items():
-            if worth(state):
-                yield new, project
+def _given(worth: Callable[[Mapping[str, Any]], bool]) -> Callable[[History], Iterator[_Handover]]:
+    """Return what yields the planned moves of projects whose state is worth something."""
+
+    def places(history: History) -> Iterator[_Handover]:
+        for old, new in _Owners(history).planned():
+            for project, state in old.given.items():
+                if worth(state):
+                    yield new, project
+
+    return places
 
 
 def _forgets(key: str, value: Any) -> Callable[[History, _Handover], History]:
@@ -381,39 +370,21 @@ def _full_bucket(history: History, place: _Handover) -> History:
     return _forgets("bucket", new.found[project]["burst"])(history, place)
 
 
-def _pauses(history: History) -> Iterator[_Handover]:
-    """The next owner goes on with a paused project."""
-    return _given(history, lambda state: state["paused"])
+_paused = _given(lambda state: state["paused"])
+_counted = _given(lambda state: state["counted"] > 0)
+_last_ticks = _given(lambda state: state["tick"] is not None)
+_under_way = _given(lambda state: state["processing"] > 0)
 
 
-def _counts(history: History) -> Iterator[_Handover]:
-    """The next owner counts from zero."""
-    return _given(history, lambda state: state["counted"] > 0)
-
-
-def _last_ticks(history: History) -> Iterator[_Handover]:
-    """The next owner does not know which tick was the last."""
-    return _given(history, lambda state: state["tick"] is not None)
-
-
-def _under_way(history: History) -> Iterator[_Handover]:
-    """The next owner does not know which tasks are under way."""
-    return _given(history, lambda state: state["processing"] > 0)
-
-
-def _finished(history: History) -> Iterator[SlotTenure]:
+def _planned(history: History) -> Iterator[tuple[SlotTenure, SlotTenure]]:
     """A slot is given up without what was applied being committed."""
-    return (old for old, _ in _Owners(history).planned())
+    return _Owners(history).planned()
 
 
-def _uncommitted(history: History, old: SlotTenure) -> History:
+def _uncommitted(history: History, place: tuple[SlotTenure, SlotTenure]) -> History:
+    old, _ = place
     told = replace(old, uncommitted=True)
     return replace(history, tenures=[told if one is old else one for one in history.tenures])
-
-
-def _batches(history: History) -> Iterator[str]:
-    """A batch is never done."""
-    return iter(history.final["batches"])
 
 
 def _never_done(history: History, batch: str) -> History:
@@ -464,12 +435,12 @@ LIES: Mapping[str, Lie] = {
     "second owner, older epoch": Lie("overlaps", _second_owners, _with_effect),
     "second owner, no epoch": Lie("unowned", _strangers, _with_effect),
     "rate not handed over": Lie("handovers", _rates, _full_bucket),
-    "pause not handed over": Lie("handovers", _pauses, _forgets("paused", False)),
-    "counters not handed over": Lie("handovers", _counts, _forgets("counted", 0)),
+    "pause not handed over": Lie("handovers", _paused, _forgets("paused", False)),
+    "counters not handed over": Lie("handovers", _counted, _forgets("counted", 0)),
     "tick not handed over": Lie("handovers", _last_ticks, _forgets("tick", None)),
     "tasks under way not handed over": Lie("handovers", _under_way, _forgets("processing", 0)),
-    "given up with uncommitted tasks": Lie("handovers", _finished, _uncommitted),
-    "batch never done": Lie("jobs_lost", _batches, _never_done),
+    "given up with uncommitted tasks": Lie("handovers", _planned, _uncommitted),
+    "batch never done": Lie("jobs_lost", lambda history: history.final["batches"], _never_done),
     "ended by itself": Lie("fallen", _members, _remarked("fallen")),
     "ended with a code": Lie("fallen", _drained, _with_code),
     "did not end": Lie("overdue", _members, _remarked("overdue")),

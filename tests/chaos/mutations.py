@@ -74,7 +74,6 @@ def _no_packs(scheduler: Any) -> None:
 
 
 def _ticks_twice(scheduler: Any) -> None:
-    """Send every tick twice."""
     calls = scheduler.slot_scheduler.script_calls
     send = calls.send_tick
 

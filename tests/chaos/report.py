@@ -4,8 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.chaos.checker import PROMISES, findings
-from tests.chaos.checks import jobs, owners, pages, repeats, ticks, times
+from tests.chaos.checks import PROMISES, findings, losses, moves, owners, repeats
 from tests.chaos.history import History, load
 
 _EXAMPLES = 5
@@ -31,17 +30,17 @@ def complete(folder: Path) -> bool:
     """Return whether a run in progress has nothing left to do; what stands is in its folder."""
     history = load(folder)
     ended = history.final["times"]["ended"]
-    if pages.stranded(history) or pages.lost_urls(history) or jobs.jobs_lost(history):
+    if losses.stranded(history) or losses.lost_urls(history) or losses.jobs_lost(history):
         return False
-    return not ticks.missed_ticks(history.final["projects"], history.effects, ended, ended)
+    return not losses.missed_ticks(history.final["projects"], history.effects, ended, ended)
 
 
 def verdict(history: History, found: dict[str, list[Any]]) -> dict[str, Any]:
     """Return the last line."""
     final = history.final
-    pauses = times.pauses(history)
+    pauses = moves.pauses(history)
     quiet = [seconds for seconds, disturbed in pauses if not disturbed]
-    takeovers = times.takeovers(history)
+    takeovers = moves.takeovers(history)
     return {
         "seconds": final["seconds"],
         "seed": final["seed"],
@@ -50,20 +49,20 @@ def verdict(history: History, found: dict[str, list[Any]]) -> dict[str, Any]:
         **{name: len(found[name]) for name in PROMISES},
         "duplicate_fetches": repeats.duplicate_fetches(history).total(),
         "moves": len(pauses),
-        "pause_ms": {"p50": _ms(quiet, 0.5), "p99": _ms(quiet, 0.99)},
-        "takeover_s": {"p50": _s(takeovers, 0.5), "max": _s(takeovers, 1)},
+        "pause_ms": {"p50": _share(quiet, 0.5, 0, 1000), "p99": _share(quiet, 0.99, 0, 1000)},
+        "takeover_s": {"p50": _share(takeovers, 0.5, 2), "max": _share(takeovers, 1, 2)},
     }
 
 
 def _save(folder: Path, history: History, found: dict[str, list[Any]]) -> None:
     """Save the whole of it, also what the last line has no place for."""
     every = owners.overlaps(history.effects)
-    pauses = times.pauses(history)
+    pauses = moves.pauses(history)
     more = {
         "paused_effects_that_overlap": len(every) - len(found["overlaps"]),
-        "results_missing": pages.results_missing(history),
+        "results_missing": losses.results_missing(history),
         "pauses_ms_disturbed_too": sorted(round(seconds * 1000) for seconds, _ in pauses),
-        "takeovers_s": sorted(round(seconds, 2) for seconds in times.takeovers(history)),
+        "takeovers_s": sorted(round(seconds, 2) for seconds in moves.takeovers(history)),
         "remarks": history.remarks,
         "finished_in_time": history.final["finished_in_time"],
     }
@@ -71,11 +70,6 @@ def _save(folder: Path, history: History, found: dict[str, list[Any]]) -> None:
     (folder / "report.json").write_text(text, encoding="utf-8")
 
 
-def _ms(values: list[float], share: float) -> int | None:
-    found = times.percentile(values, share)
-    return None if found is None else round(found * 1000)
-
-
-def _s(values: list[float], share: float) -> float | None:
-    found = times.percentile(values, share)
-    return None if found is None else round(found, 2)
+def _share(values: list[float], share: float, digits: int, unit: float = 1.0) -> float | None:
+    found = moves.percentile(values, share)
+    return None if found is None else round(found * unit, digits or None)

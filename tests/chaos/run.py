@@ -7,7 +7,6 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -16,24 +15,26 @@ from xmlrpc.client import ServerProxy
 
 from pyspider_zk.cluster.directory import Directory
 from pyspider_zk.config import Settings
-from tests.chaos import commits, report
+from tests.chaos import report
 from tests.chaos.batches import SCRIPT, Starter, batches
-from tests.chaos.cluster import ChaosCluster, await_that
-from tests.chaos.databases import DatabaseUrls, postgresql, sqlite
+from tests.chaos.cluster import ChaosCluster
 from tests.chaos.faults import LEAST, Kind, PlannedFault, schedule
 from tests.chaos.inflict import Inflictor, Timeline
-from tests.chaos.network import HUB_ADDRESS, Network
-from tests.chaos.recorder import PROCESSING_TIMEOUT, Recorder, boottime
+from tests.chaos.recorder import PROCESSING_TIMEOUT, Recorder, boottime, committed, watch_commits
 from tests.chaos.services import (
     CLIENT_PORT,
     ENSEMBLE,
     SEATS,
     SECRET,
+    DatabaseUrls,
+    databases,
     write_config,
 )
 from tests.chaos.site import GraphSite, SiteProject, failing, projects
-from tests.support.lent_databases import lent
-from tests.support.rpc_url import rpc_url
+from tests.support.connected import rpc_url, start_projects
+from tests.support.database_servers import lent
+from tests.support.network import HUB_ADDRESS, Network
+from tests.support.waiting import eventually
 
 FINISH_PATIENCE = 240.0
 """Seconds that the crawl may go on once all faults are undone."""
@@ -91,15 +92,15 @@ def run(plan: RunPlan) -> int:
     faults = schedule(plan.seed, plan.seconds, plan.kinds, plan.calm)
     _prepare(plan, faults)
     requests = plan.folder / "requests.jsonl"
-    with Network([*SEATS, *ENSEMBLE]) as network, _databases(plan) as databases:
-        write_config(plan.folder, network, databases)
+    with Network([*SEATS, *ENSEMBLE]) as network, databases(plan.database, plan.folder) as urls:
+        write_config(plan.folder, network, urls)
         with GraphSite(HUB_ADDRESS, plan.pages, requests) as site:
             cluster = ChaosCluster(network, plan.folder, plan.leases)
             try:
-                with lent(databases.url("task")) as taskdb:
-                    commits.watch(taskdb)
+                with lent(urls("task")) as taskdb:
+                    watch_commits(taskdb)
                 cluster.start(LEAST)
-                _Crawl(plan, cluster, site, databases).go(faults)
+                _Crawl(plan, cluster, site, urls).go(faults)
             finally:
                 cluster.stop()
     code = report.check(plan.folder)
@@ -107,18 +108,14 @@ def run(plan: RunPlan) -> int:
     return code
 
 
-def _databases(plan: RunPlan) -> AbstractContextManager[DatabaseUrls]:
-    return postgresql() if plan.database == "postgresql" else sqlite(plan.folder)
-
-
 class _Crawl:
     """The crawl of one run, from its first page to the end."""
 
     def __init__(
-        self, plan: RunPlan, cluster: ChaosCluster, site: GraphSite, databases: DatabaseUrls
+        self, plan: RunPlan, cluster: ChaosCluster, site: GraphSite, urls: DatabaseUrls
     ) -> None:
         self._plan = plan
-        self._databases = databases
+        self._urls = urls
         self._cluster = cluster
         self._site = site
         self._folder = plan.folder
@@ -133,9 +130,9 @@ class _Crawl:
         """Crawl while the faults happen, then let the crawl finish, and save what there is."""
         times = {"started": time.time(), "began": boottime(), "time_out": PROCESSING_TIMEOUT}
         every = [*self._projects, *failing()]
-        _start(every, self._site, self._cluster.network, self._databases)
+        _start(every, self._site, self._cluster.network, self._urls)
         self._prepare_batches()
-        await_that("the first page is fetched", lambda: self._site.served > 0)
+        eventually(lambda: self._site.served > 0, "the first page is fetched")
         with Starter(_settings(self._cluster.network), self._batches) as starter:
             inflictor = self._suffer(faults)
             done = {str(kind): count for kind, count in inflictor.done.items()}
@@ -151,8 +148,8 @@ class _Crawl:
 
     def _save_commits(self) -> None:
         """Save in which order the task database committed."""
-        with lent(self._databases.url("task")) as taskdb:
-            lines = [json.dumps(commit) + "\n" for commit in commits.committed(taskdb)]
+        with lent(self._urls("task")) as taskdb:
+            lines = [json.dumps(commit) + "\n" for commit in committed(taskdb)]
         (self._folder / "commits.jsonl").write_text("".join(lines), encoding="utf-8")
 
     def _suffer(self, faults: Sequence[PlannedFault]) -> Inflictor:
@@ -169,7 +166,7 @@ class _Crawl:
     def _prepare_batches(self) -> None:
         """Create the projects that batches will start."""
         row = {"status": "STOP", "group": "", "comments": "", "rate": 100, "burst": 100}
-        with lent(self._databases.url("project")) as projectdb:
+        with lent(self._urls("project")) as projectdb:
             for name in itertools.chain(*self._batches.values()):
                 projectdb.insert(name, {**row, "script": SCRIPT})
 
@@ -197,8 +194,7 @@ class _Crawl:
 
     def _look(self) -> dict[str, Any]:
         """Return what stands in the databases."""
-        url = self._databases.url
-        with lent(url("task")) as taskdb, lent(url("result")) as done:
+        with lent(self._urls("task")) as taskdb, lent(self._urls("result")) as done:
             return {
                 "projects": [asdict(one) for one in self._projects],
                 "rows": {one.name: _rows(taskdb, one.name) for one in self._projects},
@@ -207,20 +203,17 @@ class _Crawl:
 
 
 def _start(
-    projects: Sequence[SiteProject], site: GraphSite, network: Network, databases: DatabaseUrls
+    projects: Sequence[SiteProject], site: GraphSite, network: Network, urls: DatabaseUrls
 ) -> None:
     """Create the projects and start them, as the web UI does."""
-    with lent(databases.url("project")) as projectdb:
+    with lent(urls("project")) as projectdb:
         for one in projects:
             row = {"status": "RUNNING", "group": "", "comments": "", "rate": one.rate, "burst": 3}
             projectdb.insert(one.name, {**row, "script": one.script(site.url)})
     with Directory(_settings(network)) as directory:
         member = next(iter(directory.members().values()))
     with ServerProxy(rpc_url(member.address, SECRET), allow_none=True) as rpc:
-        rpc.update_project()
-        for one in projects:
-            task = {"taskid": "on_start", "project": one.name, "url": "data:,on_start"}
-            rpc.newtask({**task, "process": {"callback": "on_start"}})
+        start_projects(rpc, [one.name for one in projects])
 
 
 def _settings(network: Network) -> Settings:

@@ -19,9 +19,8 @@ from pyspider_zk.cluster.ownership import Ownership
 from pyspider_zk.errors import FenceClosed
 from pyspider_zk.hooks import ClusterScheduler
 from pyspider_zk.tasks.database import Seals, TaskWrite
-from tests.chaos import commits
 from tests.chaos.mutations import MUTATIONS
-from tests.chaos.recorder import PROCESSING_TIMEOUT, Recorder, boottime
+from tests.chaos.recorder import PROCESSING_TIMEOUT, Recorder, boottime, note_commit
 
 # What a restarting Redis loses between pyspider's components is tried again after ten minutes;
 # a run of a minute cannot wait for that.
@@ -198,7 +197,7 @@ class _Bulk:
         since = boottime()
 
         def note_and_check() -> None:
-            commits.note(self._bulk._taskdb, self._member, seals)
+            note_commit(self._bulk._taskdb, self._member, seals)
             before_commit()
 
         with ExitStack() as effects:

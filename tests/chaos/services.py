@@ -9,13 +9,18 @@ import os
 import socket
 import struct
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from pyspider_zk.local import programs
 from pyspider_zk.local.child import Child
-from tests.chaos.databases import DatabaseUrls
-from tests.chaos.network import HUB_ADDRESS, Network
+from tests.support.database_servers import PostgresServer
+from tests.support.network import HUB_ADDRESS, Network
+
+DatabaseUrls = Callable[[str], str]
+"""Tells pyspider's URL of a database: ``task``, ``project`` or ``result``."""
 
 SECRET = "the secret of the chaos"  # noqa: S105 - of these schedulers
 REPOSITORY = Path(__file__).parents[2]
@@ -189,12 +194,10 @@ def component_child(name: str, command: str, folder: Path, logs: Path) -> Child:
     return Child(name, [*component(folder), command], logs / f"{name}.log", _environ(), folder)
 
 
-def write_config(folder: Path, network: Network, databases: DatabaseUrls) -> None:
+def write_config(folder: Path, network: Network, urls: DatabaseUrls) -> None:
     """Write what all components read; the cluster's times are the product's defaults."""
     hosts = ",".join(f"{network.address(name)}:{CLIENT_PORT}" for name in ENSEMBLE)
-    config: dict[str, Any] = {
-        f"{kind}db": databases.url(kind) for kind in ("task", "project", "result")
-    }
+    config: dict[str, Any] = {f"{kind}db": urls(kind) for kind in ("task", "project", "result")}
     config["message_queue"] = f"redis://{HUB_ADDRESS}:{REDIS_PORT}/0"
     config["zookeeper"] = hosts
     config["data_path"] = str(folder)
@@ -205,3 +208,23 @@ def _environ() -> dict[str, str]:
     own = {key: value for key, value in os.environ.items() if "PYSPIDER_ZK_" not in key}
     ours = {"PYTHONPATH": str(REPOSITORY), "PYTHONUNBUFFERED": "1", "PYSPIDER_ZK_SECRET": SECRET}
     return own | ours
+
+
+@contextmanager
+def databases(at: str, folder: Path) -> Iterator[DatabaseUrls]:
+    """Give files of sqlite, or databases of a PostgreSQL at the hub, which packets must reach.
+
+    Args:
+        at: ``sqlite`` or ``postgresql``.
+        folder: for the files.
+    """
+    if at == "sqlite":
+        yield lambda kind: f"sqlite+{kind}db:///{folder}/{kind}.db"
+        return
+    server = PostgresServer(host=HUB_ADDRESS)
+    name = server.new_name()
+    try:
+        with server:
+            yield lambda kind: server.url(kind, f"{name}_{kind}")
+    finally:
+        server.remove()

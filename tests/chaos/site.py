@@ -4,12 +4,10 @@ import json
 import threading
 import time
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
 
 from tests.chaos.recorder import Recorder
+from tests.support.chain_site import Site, SiteAnswer
 
 _SCRIPT = """
 from pyspider.libs.base_handler import BaseHandler, every
@@ -109,7 +107,7 @@ def links(graph: str, page: int, pages: int) -> list[int]:
     return sorted({*children, more})
 
 
-class GraphSite:
+class GraphSite(Site):
     """Serves ``/<graph>/<page>``, ``/tick/<n>`` and ``/failing/<n>``.
 
     Threads: the server's own write the log; ``served`` may be read from any.
@@ -119,23 +117,7 @@ class GraphSite:
         self.served = 0
         self._log = Recorder(log)
         self._lock = threading.Lock()
-        self._server = _SiteServer((address, 0), _handler(self, pages))
-        self._thread = threading.Thread(target=self._server.serve_forever, name="site")
-        self.url = f"http://{address}:{self._server.server_address[1]}"
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
+        super().__init__(_pages(self, pages), address)
 
     def note(self, project: str, path: str) -> None:
         """Write a request down."""
@@ -144,24 +126,13 @@ class GraphSite:
             self.served += 1
 
 
-class _SiteServer(ThreadingHTTPServer):
-    request_queue_size = 256  # a connection that a burst drops is tried again only much later
-
-
-def _handler(site: GraphSite, pages: int) -> type[BaseHTTPRequestHandler]:
-    class GraphPage(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
+def _pages(site: GraphSite, pages: int) -> type[SiteAnswer]:
+    class GraphPage(SiteAnswer):
+        def get(self) -> None:
             site.note(self.headers.get("X-Project", ""), self.path)
             graph, page = self.path.strip("/").split("/")
             time.sleep(latency(int(page)) if graph.startswith("g") else 0)
             found = links(graph, int(page), pages) if graph.startswith("g") else []
-            body = json.dumps({"links": found}).encode()
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: Any) -> None:
-            """Say nothing; the site's own log has it."""
+            self.say(json.dumps({"links": found}).encode())
 
     return GraphPage

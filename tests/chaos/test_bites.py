@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.chaos.__main__ import NOT_PERMITTED
 from tests.chaos.mutations import MUTATIONS
 from tests.chaos.services import REPOSITORY
 from tests.support.needed import NO_NAMESPACES
+from tests.support.network import NOT_PERMITTED
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(400)]
 

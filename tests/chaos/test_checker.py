@@ -5,18 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.chaos import checker
-from tests.chaos.checks import (
-    handovers,
-    jobs,
-    members,
-    owners,
-    pages,
-    repeats,
-    ticks,
-    times,
-)
-from tests.chaos.commits import Commit
+from tests.chaos.checks import PROMISES, findings, losses, moves, repeats
 from tests.chaos.history import (
     Effect,
     History,
@@ -29,14 +18,13 @@ from tests.chaos.history import (
     skips_of,
     tenures_of,
 )
-from tests.chaos.recorder import PROCESSING_TIMEOUT
+from tests.chaos.recorder import PROCESSING_TIMEOUT, Commit
 
 PROJECT = {"name": "p", "graph": "g", "every": 2}
 PAGE = "http://site/g/0"
 
 
 def effect(member: str, epoch: int | None, start: float, end: float, **more: Any) -> Effect:
-    """Return an effect on slot 1."""
     about = {"kind": "update", "slot": 1, "project": "p", "task": "t", **more}
     return Effect(member, epoch=epoch, start=start, end=end, **about)
 
@@ -46,338 +34,438 @@ def send(member: str, epoch: int, at: float, **more: Any) -> Effect:
     return effect(member, epoch, at, at + 0.01, **{"kind": "send", "url": PAGE, **more})
 
 
+def done(member: str, epoch: int, at: float) -> Effect:
+    """Return the write that stores the page as done."""
+    return effect(member, epoch, at, at + 0.01, url=PAGE, status=losses.SUCCESS)
+
+
+def started(member: str, epoch: int, at: float, **more: Any) -> Effect:
+    """Return the dispatch of a project's ``on_start``."""
+    return send(member, epoch, at, task="on_start", url="data:,on_start", **more)
+
+
+def ticked(*numbers: int, outcome: str = "done") -> list[Effect]:
+    return [send("a", 1, n, task="_on_cronjob", tick=n, outcome=outcome) for n in numbers]
+
+
 def tenure(
     member: str, epoch: int, taken: float, left: float | None = None, **how: Any
 ) -> SlotTenure:
     """Return a tenure of slot 1; one that was left was handed over well."""
-    handed = {"planned": left is not None, "clean": left is not None, "gone": left, **how}
-    return SlotTenure(member, 1, epoch, taken, taken + 0.1, left, **handed)
+    more = {"planned": left is not None, "clean": left is not None, "gone": left}
+    return replace(SlotTenure(member, 1, epoch, taken, taken + 0.1, left, **more), **how)
 
 
 def fetched(*times: float) -> list[Request]:
-    """Return requests for the one page."""
     return [Request(at, "p", "/g/0") for at in times]
 
 
 def final(**more: Any) -> dict[str, Any]:
     """Return the end of a run in which the one page was crawled."""
-    rows = {"p": {PAGE: pages.SUCCESS}}
+    rows = {"p": {PAGE: losses.SUCCESS}}
     return {"projects": [PROJECT], "pages": 1, "rows": rows, "results": {"p": [PAGE]}, **more}
 
 
-# -- lost, stranded -----------------------------------------------------------------------------
+def left(ended: float, **rows: int) -> History:
+    """Return a run that left these rows; it ended then."""
+    return History(final=final(rows={"p": rows}, times={"ended": ended}))
 
 
-def test_a_page_that_was_fetched_and_stands_as_done_is_not_lost() -> None:
-    assert pages.lost_urls(History(requests=fetched(1), final=final())) == []
+def ticking(effects: list[Effect], begin: float, end: float, every: int = 2) -> History:
+    """Return a run of a project with an interval."""
+    projects = [{**PROJECT, "every": every}]
+    return History(effects, final={"projects": projects, "times": {"started": begin, "ended": end}})
 
 
-@pytest.mark.parametrize(
-    "lost",
-    [
-        History(final=final()),
-        History(requests=fetched(1), final=final(rows={"p": {}})),
-        History(requests=fetched(1), final=final(rows={"p": {PAGE: pages.ACTIVE}})),
-        History(requests=fetched(1), final=final(results={"p": []})),
-        History(requests=[Request(1, "other", "/g/0")], final=final()),
-    ],
-    ids=["not fetched", "no row", "not done", "no result", "fetched by another project"],
-)
-def test_a_page_is_lost(lost: History) -> None:
-    assert pages.lost_urls(lost) == ["p /g/0"]
+def batch(state: str = "done", **errors: str) -> dict[str, Any]:
+    """Return the end of a run with one batch that starts one project."""
+    return {"batches": {"b": {"projects": ["p"], "state": state, "errors": errors}}}
 
-
-def test_a_redis_that_restarted_may_have_lost_a_result_and_nothing_else() -> None:
-    hits = [Hit("redis_restart", "redis", 0, 1)]
-    without = History(hits=hits, requests=fetched(1), final=final(results={"p": []}))
-
-    assert pages.lost_urls(without) == []
-    assert pages.results_missing(without) == 1
-    assert pages.lost_urls(replace(without, requests=[])) == ["p /g/0"]
-
-
-def test_an_active_row_is_stranded_unless_its_tick_came_after_the_end() -> None:
-    rows = {"p": {PAGE: pages.ACTIVE, "http://site/tick/101": pages.ACTIVE}}
-
-    def at(ended: float) -> History:
-        return History(final=final(rows=rows, times={"ended": ended}))
-
-    assert pages.stranded(at(100)) == [f"p {PAGE}"]
-    assert len(pages.stranded(at(102))) == 2
-    rows["p"] |= {PAGE: pages.SUCCESS, pages.ON_FINISHED: pages.ACTIVE}
-    assert pages.stranded(at(100)) == []
-
-
-# -- ownership ----------------------------------------------------------------------------------
-
-
-def test_effects_one_after_the_other_do_not_overlap() -> None:
-    assert owners.overlaps([effect("a", 1, 0, 1), effect("b", 2, 1.5, 2)]) == []
-
-
-def test_effects_of_one_owner_may_overlap() -> None:
-    assert owners.overlaps([effect("a", 1, 0, 2), effect("a", 1, 1, 3)]) == []
-
-
-@pytest.mark.parametrize(
-    "effects",
-    [
-        [effect("a", 1, 0, 2), effect("b", 2, 1, 3)],
-        [effect("a", 2, 0, 1), effect("b", 1, 2, 3)],
-        [effect("a", 1, 0, 1), effect("b", 2, 2, 3), effect("a", 1, 4, 5)],
-        [effect("a", 1, 0, 9), effect("a", 1, 1, 2), effect("b", 2, 5, 6)],
-        [effect("a", 1, 0, 2), effect("b", 1, 1, 3)],
-    ],
-    ids=["at once", "back in epoch", "old owner again", "long and short", "same epoch twice"],
-)
-def test_effects_overlap(effects: list[Effect]) -> None:
-    assert len(owners.overlaps(effects)) == 1
-
-
-def test_effects_on_different_slots_do_not_overlap() -> None:
-    assert owners.overlaps([effect("a", 1, 0, 2), effect("b", 1, 1, 3, slot=2)]) == []
-
-
-def test_what_the_fence_refused_and_what_was_asked_by_hand_count_for_nothing() -> None:
-    refused = effect("a", 1, 4, 5, outcome="refused")
-    by_hand = effect("a", None, 4, 5)
-
-    assert owners.overlaps([effect("b", 2, 2, 6), refused, by_hand]) == []
-
-
-def test_an_effect_that_a_stop_fell_into_is_the_documented_exception() -> None:
-    effects = [effect("a", 1, 1, 9), effect("b", 2, 6, 7)]
-    stop = Hit("stop", "a", 2, 8)
-
-    assert owners.overlaps(owners.without_paused(effects, [stop])) == []
-    assert len(owners.overlaps(effects)) == 1
-
-
-def test_a_process_may_begin_an_effect_after_it_is_told_to_stop_until_it_stands_still() -> None:
-    begun = effect("a", 1, 2.1, 9)
-    told = Hit("stop", "a", 2, 8)
-
-    assert owners.without_paused([begun], [told]) == [begun]
-    assert owners.without_paused([begun], [replace(told, still=2.2)]) == []
-    assert owners.without_paused([begun], [replace(told, still=2.05)]) == [begun]
-
-
-@pytest.mark.parametrize("stop", [Hit("stop", "b", 2, 8), Hit("stop", "a", 0, 0.5)])
-def test_only_a_stop_of_that_process_in_that_time_excuses(stop: Hit) -> None:
-    effects = [effect("a", 1, 1, 9), effect("b", 2, 6, 7)]
-
-    assert len(owners.overlaps(owners.without_paused(effects, [stop]))) == 1
-
-
-def test_an_effect_that_started_after_the_stop_is_not_excused() -> None:
-    effects = [effect("b", 2, 6, 7), effect("a", 1, 8.1, 8.2)]
-
-    assert len(owners.overlaps(owners.without_paused(effects, [Hit("stop", "a", 2, 8)]))) == 1
-
-
-def test_an_effect_after_a_newer_owner_took_the_slot_is_late_whatever_that_one_did() -> None:
-    tenures = [tenure("a", 1, 0), tenure("b", 2, 5)]
-    early, at_once, after = effect("a", 1, 1, 2), effect("a", 1, 4, 6), effect("a", 1, 7, 8)
-
-    assert owners.late(History([early, at_once, after], tenures)) == [at_once, after]
-    assert owners.late(History([effect("b", 2, 6, 7)], tenures)) == []
-    assert owners.late(History([replace(after, outcome="refused")], tenures)) == []
-    assert owners.late(History([at_once], tenures, [Hit("stop", "a", 4.5, 9)])) == []
-
-
-def test_a_commit_of_an_older_epoch_than_the_database_knows_is_late_whatever_stopped() -> None:
-    sealed, late = Commit("seal", 1, 2), Commit("write", 1, 1, "a")
-    written = [Commit("seal", 1, 1), late, Commit("write", 2, 1, "a"), sealed]
-
-    assert owners.late_writes(History(commits=[*written, Commit("write", 1, 2, "b")])) == []
-    stops = [Hit("stop", "a", 0, 9)]
-    assert owners.late_writes(History(commits=[*written, late, late], hits=stops)) == [late, late]
-
-
-def test_an_effect_without_an_epoch_was_asked_for_by_hand_or_is_a_fault() -> None:
-    stray = effect("a", None, 1, 2)
-
-    assert owners.unowned([stray, effect("a", 1, 1, 2)]) == [stray]
-    assert owners.unowned([replace(stray, by_hand=True), replace(stray, outcome="refused")]) == []
-
-
-# -- ticks --------------------------------------------------------------------------------------
-
-
-def ticked(*numbers: int, outcome: str = "done") -> list[Effect]:
-    """Return ticks that were sent."""
-    return [send("a", 1, n, task="_on_cronjob", tick=n, outcome=outcome) for n in numbers]
-
-
-def test_all_ticks_came() -> None:
-    assert ticks.missed_ticks([PROJECT], ticked(4, 6, 8, 8, 10), 3, 11) == []
-
-
-def test_a_tick_in_the_middle_or_at_the_end_is_missed() -> None:
-    assert ticks.missed_ticks([PROJECT], ticked(4, 8), 3, 11) == ["p 6", "p 10"]
-
-
-def test_a_tick_that_could_not_be_sent_is_missed() -> None:
-    sent = [*ticked(4), *ticked(6, outcome="failed: Redis"), *ticked(8)]
-
-    assert ticks.missed_ticks([PROJECT], sent, 3, 8) == ["p 6"]
-
-
-def test_a_project_that_never_ticks_misses_those_after_its_start() -> None:
-    late = 100 + ticks.START_PATIENCE
-
-    assert ticks.missed_ticks([PROJECT], [], 100, late + 3) == [f"p {late + 1}", f"p {late + 3}"]
-
-
-def test_a_project_without_an_interval_misses_nothing() -> None:
-    assert ticks.missed_ticks([{**PROJECT, "every": 0}], [], 0, 100) == []
-
-
-def test_a_tick_is_sent_once() -> None:
-    tenures = [tenure("a", 1, 0, left=5), tenure("b", 2, 5.2)]
-    sent = [send("a", 1, 4, tick=4), send("b", 2, 6, tick=4), send("b", 2, 6, tick=6)]
-
-    assert ticks.ticks_twice(History(sent, tenures)) == ["p 4"]
-    assert ticks.ticks_twice(History(sent[1:], tenures)) == []
-
-
-def test_a_tick_is_sent_again_after_a_death_and_for_no_other_reason() -> None:
-    tenures = [tenure("a", 1, 0), tenure("b", 2, 9)]
-    history = History([send("a", 1, 4, tick=4), send("b", 2, 9.5, tick=4)], tenures)
-
-    assert ticks.ticks_twice(replace(history, hits=[Hit("kill", "a", 5, 6)])) == []
-    assert ticks.ticks_twice(replace(history, hits=[Hit("kill", "c", 5, 6)])) == ["p 4"]
-    assert ticks.ticks_twice(replace(history, hits=[Hit("clock_jump", "a", 5, 6)])) == ["p 4"]
-
-
-def test_the_page_of_a_tick_is_wanted_unless_redis_may_have_lost_the_tick() -> None:
-    sent = [send("a", 1, 50, task="_on_cronjob", tick=100)]
-    history = History(sent, requests=fetched(1), final=final(times={"ended": 101}))
-
-    assert pages.lost_urls(history) == ["p /tick/100"]
-    assert pages.lost_urls(replace(history, final=final(times={"ended": 99}))) == []
-    assert pages.lost_urls(replace(history, hits=[Hit("redis_restart", "redis", 55, 56)])) == []
-    assert pages.lost_urls(replace(history, hits=[Hit("redis_restart", "redis", 75, 76)]))
-
-
-# -- duplicates ---------------------------------------------------------------------------------
 
 MOVED = [tenure("a", 1, 0, left=5), tenure("b", 2, 5.2)]
 DIED = [tenure("a", 1, 0), tenure("b", 2, 9)]
 
 
-def twice(**more: Any) -> History:
+def twice(*effects: Effect, **more: Any) -> History:
     """Return a history in which the page was dispatched and fetched by both owners."""
-    sends = [send("a", 1, 4), send("b", 2, 9.5)]
+    sends = list(effects) or [send("a", 1, 4), send("b", 2, 9.5)]
     return History(**{"effects": sends, "requests": fetched(4.5, 10), **more})
 
 
-def test_a_page_fetched_twice_around_a_planned_move_is_a_fault() -> None:
-    assert repeats.duplicates_planned(twice(tenures=MOVED)) == ["p /g/0"]
+STATE = {"bucket": 1.0, "rate": 2.0, "paused": True, "counted": 9, "known": True, "tick": 100}
+STATE |= {"processing": 3}
+GIVEN = tenure("a", 1, 0, left=5, given={"p": STATE})
+"""Knows all that, and hands it over."""
 
 
-def test_a_page_fetched_twice_by_one_owner_is_a_fault() -> None:
-    sends = [send("a", 1, 4), send("a", 1, 9.5)]
-
-    assert repeats.duplicates_planned(twice(effects=sends, tenures=[tenure("a", 1, 0)]))
-
-
-def test_a_page_fetched_twice_because_its_owner_died_is_none() -> None:
-    assert repeats.duplicates_planned(twice(tenures=DIED, hits=[Hit("kill", "a", 5, 6)])) == []
+def handed(*after: SlotTenure, old: SlotTenure = GIVEN, **more: Any) -> History:
+    """Return a planned move to others."""
+    return History(tenures=[old, *after], **more)
 
 
-def test_a_fault_that_hit_somebody_else_explains_nothing() -> None:
-    elsewhere = [Hit("kill", "c", 5, 6)]
-
-    assert repeats.duplicates_planned(twice(tenures=MOVED, hits=elsewhere)) == ["p /g/0"]
-
-
-def test_a_fault_long_before_explains_nothing() -> None:
-    before = [Hit("drop_both", "a", -20, -15)]
-
-    assert repeats.duplicates_planned(twice(tenures=MOVED, hits=before)) == ["p /g/0"]
+def found(**less: Any) -> SlotTenure:
+    """Return the next owner, who found something else of the one project than was given."""
+    return tenure("b", 2, 5.2, found={"p": {**STATE, **less}})
 
 
-def test_a_handoff_that_was_not_clean_explains_it_only_if_a_fault_explains_the_handoff() -> None:
-    unclean = [tenure("a", 1, 0, left=5, clean=False), tenure("b", 2, 5.2)]
-    away = [Hit("zk_leader_kill", "zk1", 3, 4)]
+LOST, AGAIN, TWICE = ["p /g/0"], ["p /g/0"], ["p 4"]
+KILL, STOP = Hit("kill", "a", 5, 6), Hit("stop", "a", 2, 8)
+REDIS = Hit("redis_restart", "redis", 5, 6)
+AWAY = Hit("zk_leader_kill", "zk1", 3, 4)
 
-    assert repeats.duplicates_planned(twice(tenures=unclean)) == ["p /g/0"]
-    assert repeats.duplicates_planned(twice(tenures=unclean, hits=away)) == []
+# -- what is found of which history: a list, or how many ------------------------------------------
 
+OWNED = [tenure("a", 1, 0), tenure("b", 2, 5)]
+LATE = effect("a", 1, 7, 8)
+SEALED = [Commit("seal", 1, 1), Commit("write", 1, 1, "a"), Commit("write", 2, 1, "a")]
+SEALED += [Commit("seal", 1, 2)]
+PAUSED = [effect("a", 1, 1, 9), effect("b", 2, 6, 7)]
 
-def test_a_redis_that_restarted_in_between_explains_it() -> None:
-    restarted = [Hit("redis_restart", "redis", 5, 6)]
+PATIENT = 100 + losses.START_PATIENCE
+OF_A_TICK = History(
+    [send("a", 1, 50, task="_on_cronjob", tick=100)],
+    requests=fetched(1),
+    final=final(times={"ended": 101}),
+)
+AFTER_DEATH = History(
+    [send("a", 1, 4, tick=4), send("b", 2, 9.5, tick=4)], [tenure("a", 1, 0), tenure("b", 2, 9)]
+)
 
-    assert repeats.duplicates_planned(twice(tenures=MOVED, hits=restarted)) == []
+UNCLEAN = [tenure("a", 1, 0, left=5, clean=False), tenure("b", 2, 5.2)]
+PASSED = twice(tenures=[tenure("a", 1, 0, left=5), tenure("c", 3, 5.4)])
+MINE = [tenure("a", 1, 0)]
+TIMED_OUT = twice(
+    send("a", 1, 4),
+    send("a", 1, 4 + PROCESSING_TIMEOUT + 0.1),
+    tenures=MINE,
+    requests=fetched(4 + PROCESSING_TIMEOUT + 0.5),
+)
+SOON = twice(send("a", 1, 30), send("a", 1, 33), tenures=MINE)
+WENT_ON = effect("a", 1, 7, 7.1, task="other")
+DROPPED = [Hit("drop_in", "a", 5, 6)]
+STORED = (send("a", 1, 4), done("a", 1, 4.6), send("b", 2, 9.5))
+UNDOING = effect("c", 1, 1, 9, url=PAGE, kind="insert", status=losses.ACTIVE)
+STARTS = [started("a", 1, 1), started("b", 2, 8)]
 
-
-def test_a_page_fetched_twice_after_one_dispatch_is_a_fault() -> None:
-    assert repeats.duplicates_planned(twice(effects=[send("a", 1, 4)], tenures=MOVED))
-
-
-def test_a_second_dispatch_is_a_fault_whether_it_is_fetched_or_not() -> None:
-    assert repeats.duplicates_planned(twice(tenures=MOVED, requests=fetched(4.5))) == ["p /g/0"]
-
-
-def done(member: str, epoch: int, at: float, **more: Any) -> Effect:
-    """Return the write that stores the page as done."""
-    about = {"kind": "update", "url": PAGE, "status": pages.SUCCESS, **more}
-    return effect(member, epoch, at, at + 0.01, **about)
-
-
-def test_nothing_explains_that_a_page_is_sent_again_after_it_was_stored_as_done() -> None:
-    sends = [send("a", 1, 4), done("a", 1, 4.6), send("b", 2, 9.5)]
-    hits = [Hit("kill", "a", 5, 6), Hit("redis_restart", "redis", 5, 6)]
-
-    assert repeats.duplicates_planned(twice(effects=sends, tenures=DIED, hits=hits)) == ["p /g/0"]
-
-
-def test_but_a_late_write_of_a_process_that_was_stopped_may_have_undone_it() -> None:
-    late = effect("c", 1, 1, 9, url=PAGE, kind="insert", status=pages.ACTIVE)
-    sends = [late, send("a", 1, 4), done("a", 1, 4.6), send("b", 2, 9.5)]
-
-    assert repeats.duplicates_planned(twice(effects=sends, hits=[Hit("stop", "c", 2, 8)])) == []
-
-
-def test_what_was_not_heard_of_until_the_time_out_was_rescued() -> None:
-    again = 4 + PROCESSING_TIMEOUT + 0.1
-    sends = [send("a", 1, 4), send("a", 1, again)]
-    history = twice(effects=sends, tenures=[tenure("a", 1, 0)], requests=fetched(again + 0.4))
-
-    assert repeats.rescued(history) == ["p /g/0"]
-    assert repeats.duplicates_planned(history) == []
-    assert repeats.rescued(replace(history, hits=[Hit("clock_jump", "a", 5, 6)])) == []
-    assert repeats.rescued(replace(history, hits=[Hit("clock_jump", "b", 5, 6)])) == ["p /g/0"]
+NEXT = tenure("b", 2, 5.2)
+NOTHING = ["slot 1 epoch 1: nothing"]
+ONE_LATER = tenure("b", 3, 5.2, found={"p": STATE})
+UNCOMMITTED = replace(GIVEN, uncommitted=True)
+HEIR = tenure("c", 3, 9)
+KNOWING = tenure("c", 3, 9, found={"p": STATE}, received=True)
+WOKE = tenure("b", 2, 10.1)
+AWAY_NOW = [Hit("zk_leader_kill", "zk1", 4.8, 5)]
 
 
-def test_a_clock_that_jumped_while_a_page_was_under_way_explains_another_dispatch() -> None:
-    sends = [send("a", 1, 30), send("a", 1, 33)]
-    history = twice(effects=sends, tenures=[tenure("a", 1, 0)])
+CASES: dict[str, dict[str, tuple[History, list[str] | int]]] = {
+    "lost": {
+        "fetched and done": (History(requests=fetched(1), final=final()), 0),
+        "not fetched": (History(final=final()), LOST),
+        "no row": (History(requests=fetched(1), final=final(rows={"p": {}})), LOST),
+        "not done": (
+            History(requests=fetched(1), final=final(rows={"p": {PAGE: losses.ACTIVE}})),
+            LOST,
+        ),
+        "no result": (History(requests=fetched(1), final=final(results={"p": []})), LOST),
+        "fetched by another project": (
+            History(requests=[Request(1, "other", "/g/0")], final=final()),
+            LOST,
+        ),
+        "no result after Redis restarted": (
+            History(hits=[REDIS], requests=fetched(1), final=final(results={"p": []})),
+            0,
+        ),
+        "not fetched after Redis restarted": (
+            History(hits=[REDIS], final=final(results={"p": []})),
+            LOST,
+        ),
+        "its page is wanted": (OF_A_TICK, ["p /tick/100"]),
+        "its page is not wanted after the end": (
+            replace(OF_A_TICK, final=final(times={"ended": 99})),
+            0,
+        ),
+        "Redis may have lost it": (
+            replace(OF_A_TICK, hits=[Hit("redis_restart", "redis", 55, 56)]),
+            0,
+        ),
+        "Redis cannot have lost it": (
+            replace(OF_A_TICK, hits=[Hit("redis_restart", "redis", 75, 76)]),
+            1,
+        ),
+    },
+    "stranded": {
+        "left active": (left(100, **{PAGE: losses.ACTIVE}), [f"p {PAGE}"]),
+        "a tick after the end": (left(100, **{"http://site/tick/101": losses.ACTIVE}), 0),
+        "a tick before the end": (left(102, **{"http://site/tick/101": losses.ACTIVE}), 1),
+        "on_finished of one that ticks": (
+            left(100, **{PAGE: losses.SUCCESS, losses.ON_FINISHED: losses.ACTIVE}),
+            0,
+        ),
+    },
+    "overlaps": {
+        "one after the other": (History([effect("a", 1, 0, 1), effect("b", 2, 1.5, 2)]), 0),
+        "of one owner": (History([effect("a", 1, 0, 2), effect("a", 1, 1, 3)]), 0),
+        "at once": (History([effect("a", 1, 0, 2), effect("b", 2, 1, 3)]), 1),
+        "back in epoch": (History([effect("a", 2, 0, 1), effect("b", 1, 2, 3)]), 1),
+        "old owner again": (
+            History([effect("a", 1, 0, 1), effect("b", 2, 2, 3), effect("a", 1, 4, 5)]),
+            1,
+        ),
+        "long and short": (
+            History([effect("a", 1, 0, 9), effect("a", 1, 1, 2), effect("b", 2, 5, 6)]),
+            1,
+        ),
+        "same epoch twice": (History([effect("a", 1, 0, 2), effect("b", 1, 1, 3)]), 1),
+        "on different slots": (History([effect("a", 1, 0, 2), effect("b", 1, 1, 3, slot=2)]), 0),
+        "what the fence refused": (
+            History([effect("b", 2, 2, 6), effect("a", 1, 4, 5, outcome="refused")]),
+            0,
+        ),
+        "by hand": (History([effect("b", 2, 2, 6), effect("a", None, 4, 5)]), 0),
+        "a stop fell into it": (History(PAUSED, hits=[STOP]), 0),
+        "no stop": (History(PAUSED), 1),
+        "a stop of another": (History(PAUSED, hits=[Hit("stop", "b", 2, 8)]), 1),
+        "a stop before": (History(PAUSED, hits=[Hit("stop", "a", 0, 0.5)]), 1),
+        "begun after the stop": (
+            History([effect("b", 2, 6, 7), effect("a", 1, 8.1, 8.2)], hits=[STOP]),
+            1,
+        ),
+        "told to stop, not yet still": (
+            History([effect("a", 1, 2.1, 9), PAUSED[1]], hits=[replace(STOP, still=2.05)]),
+            1,
+        ),
+        "told to stop, and still": (
+            History([effect("a", 1, 2.1, 9), PAUSED[1]], hits=[replace(STOP, still=2.2)]),
+            0,
+        ),
+    },
+    "late": {
+        "before a newer owner": (History([effect("a", 1, 1, 2)], OWNED), 0),
+        "until a newer owner": (History([effect("a", 1, 4, 6)], OWNED), 1),
+        "after a newer owner": (History([LATE], OWNED), 1),
+        "of the newer owner": (History([effect("b", 2, 6, 7)], OWNED), 0),
+        "late and refused": (History([replace(LATE, outcome="refused")], OWNED), 0),
+        "late and stopped": (History([effect("a", 1, 4, 6)], OWNED, [Hit("stop", "a", 4.5, 9)]), 0),
+    },
+    "late_writes": {
+        "commits in order": (History(commits=[*SEALED, Commit("write", 1, 2, "b")]), 0),
+        "late commits, whatever stopped": (
+            History(commits=[*SEALED, SEALED[1], SEALED[1]], hits=[Hit("stop", "a", 0, 9)]),
+            2,
+        ),
+    },
+    "unowned": {
+        "without an epoch": (History([effect("a", None, 1, 2)]), 1),
+        "with an epoch": (History([effect("a", 1, 1, 2)]), 0),
+        "without one, by hand": (History([effect("a", None, 1, 2, by_hand=True)]), 0),
+        "without one, refused": (History([effect("a", None, 1, 2, outcome="refused")]), 0),
+    },
+    "missed_ticks": {
+        "all came": (ticking(ticked(4, 6, 8, 8, 10), 3, 11), 0),
+        "missed in the middle or at the end": (ticking(ticked(4, 8), 3, 11), ["p 6", "p 10"]),
+        "could not be sent": (
+            ticking([*ticked(4, 8), *ticked(6, outcome="failed: Redis")], 3, 8),
+            ["p 6"],
+        ),
+        "never ticks": (ticking([], 100, PATIENT + 3), [f"p {PATIENT + 1}", f"p {PATIENT + 3}"]),
+        "without an interval": (ticking([], 0, 100, every=0), 0),
+    },
+    "ticks_twice": {
+        "by two owners": (
+            History([send("a", 1, 4, tick=4), send("b", 2, 6, tick=4)], MOVED),
+            TWICE,
+        ),
+        "each once": (History([send("b", 2, 6, tick=4), send("b", 2, 6, tick=6)]), 0),
+        "after a death": (replace(AFTER_DEATH, hits=[KILL]), 0),
+        "after the death of another": (replace(AFTER_DEATH, hits=[Hit("kill", "c", 5, 6)]), TWICE),
+        "after a clock jumped": (replace(AFTER_DEATH, hits=[Hit("clock_jump", "a", 5, 6)]), TWICE),
+    },
+    "duplicates_planned": {
+        "around a planned move": (twice(tenures=MOVED), AGAIN),
+        "by one owner": (twice(send("a", 1, 4), send("a", 1, 9.5), tenures=MINE), AGAIN),
+        "its owner died": (twice(tenures=DIED, hits=[KILL]), 0),
+        "another one died": (twice(tenures=MOVED, hits=[Hit("kill", "c", 5, 6)]), AGAIN),
+        "a fault long before": (
+            twice(tenures=MOVED, hits=[Hit("drop_both", "a", -20, -15)]),
+            AGAIN,
+        ),
+        "an unclean handoff": (twice(tenures=UNCLEAN), AGAIN),
+        "an explained handoff": (twice(tenures=UNCLEAN, hits=[AWAY]), 0),
+        "Redis restarted in between": (twice(tenures=MOVED, hits=[REDIS]), 0),
+        "fetched twice, sent once": (twice(send("a", 1, 4), tenures=MOVED), AGAIN),
+        "sent twice, fetched once": (twice(tenures=MOVED, requests=fetched(4.5)), AGAIN),
+        "after it was done, whatever happened": (
+            twice(*STORED, tenures=DIED, hits=[KILL, REDIS]),
+            AGAIN,
+        ),
+        "a stopped write may have undone it": (
+            twice(UNDOING, *STORED, hits=[Hit("stop", "c", 2, 8)]),
+            0,
+        ),
+        "not heard of is no duplicate": (TIMED_OUT, 0),
+        "too soon": (SOON, AGAIN),
+        "a jump before": (replace(SOON, hits=[Hit("clock_jump", "a", 25, 25.5)]), AGAIN),
+        "a jump meanwhile": (replace(SOON, hits=[Hit("clock_jump", "a", 31, 31.5)]), 0),
+        "a drop that was survived": (
+            twice(send("a", 1, 4), WENT_ON, send("b", 2, 9.5), tenures=DIED, hits=DROPPED),
+            AGAIN,
+        ),
+        "a drop that cost the slot": (twice(tenures=DIED, hits=DROPPED), 0),
+        "passed over": (PASSED, AGAIN),
+        "passed over and died": (replace(PASSED, hits=[Hit("kill", "b", 5.1, 6)]), 0),
+        "passed over, skipped and died": (
+            replace(PASSED, hits=[Hit("kill", "b", 5.1, 6)], skips=[Skip("b", 1, 2, 5.2)]),
+            AGAIN,
+        ),
+    },
+    "rescued": {
+        "not heard of": (TIMED_OUT, AGAIN),
+        "its clock jumped": (replace(TIMED_OUT, hits=[Hit("clock_jump", "a", 5, 6)]), 0),
+        "another clock jumped": (replace(TIMED_OUT, hits=[Hit("clock_jump", "b", 5, 6)]), AGAIN),
+    },
+    "jobs_lost": {
+        "a batch is done": (History([started("a", 1, 1)], final=batch()), 0),
+        "not started": (History(final=batch()), ["b p"]),
+        "the fence was shut": (
+            History([started("a", 1, 1, outcome="refused")], final=batch()),
+            ["b p"],
+        ),
+        "a batch runs": (History([started("a", 1, 1)], final=batch("running")), ["b p"]),
+        "a batch failed": (History([started("a", 1, 1)], final=batch(p="it is gone")), ["b p"]),
+    },
+    "jobs_twice": {
+        "started once": (History([started("a", 1, 1)], final=batch()), 0),
+        "started by living owners": (
+            History(STARTS, [tenure("a", 1, 0, 3), tenure("b", 2, 3.1)], final=batch()),
+            ["p"],
+        ),
+        "started after a kill": (
+            History(
+                STARTS,
+                [tenure("a", 1, 0), tenure("b", 2, 7)],
+                [Hit("kill", "a", 2, 3)],
+                final=batch(),
+            ),
+            0,
+        ),
+    },
+    "handovers": {
+        "all that was known": (handed(found()), 0),
+        "more than was known": (handed(found(bucket=1.5, counted=10, tick=102)), 0),
+        **{
+            f"{what} {value}": (handed(found(**{what: value})), [f"p epoch 2: {name}"])
+            for what, value, name in (
+                ("bucket", 3.0, "rate"),
+                ("paused", False, "pause"),
+                ("counted", 8, "counters"),
+                ("known", False, "script information"),
+                ("tick", 98, "tick"),
+                ("tick", None, "tick"),
+                ("processing", 2, "tasks under way"),
+            )
+        },
+        "a project is gone": (handed(NEXT), ["p epoch 2: all"]),
+        "one in between": (handed(ONE_LATER), NOTHING),
+        "one in between who passed it on": (handed(replace(ONE_LATER, received=True)), 0),
+        "one in between who died": (handed(ONE_LATER, hits=[Hit("kill", "c", 5.1, 6)]), 0),
+        "one in between who left": (handed(ONE_LATER, hits=[Hit("drain", "c", 5.1, 6)]), NOTHING),
+        "uncommitted": (handed(NEXT, old=UNCOMMITTED), ["slot 1 epoch 1: uncommitted"]),
+        "uncommitted, one was killed": (
+            handed(NEXT, old=UNCOMMITTED, hits=[Hit("kill", "c", 1, 3)]),
+            ["slot 1 epoch 1: uncommitted"],
+        ),
+        "uncommitted, one was stopped": (
+            handed(NEXT, old=UNCOMMITTED, hits=[Hit("stop", "c", 1, 3)]),
+            0,
+        ),
+        "never given up to the end": (
+            handed(NEXT, old=replace(GIVEN, gone=None), hits=[Hit("stop", "a", 4.9, 6)]),
+            0,
+        ),
+        "given up too late": (
+            handed(NEXT, old=replace(GIVEN, gone=6.1), hits=[Hit("stop", "a", 4.9, 6)]),
+            0,
+        ),
+        "passed on unloaded": (
+            handed(tenure("b", 2, 5.2, left=7), tenure("c", 3, 7.2, found={"p": STATE})),
+            0,
+        ),
+        "passed on unloaded, and less": (
+            handed(
+                tenure("b", 2, 5.2, left=7), tenure("c", 3, 7.2, found={"p": {**STATE, "tick": 98}})
+            ),
+            ["p epoch 3: tick"],
+        ),
+        "died before a project was loaded": (handed(NEXT, HEIR), 0),
+        "of two one skipped": (handed(tenure("d", 4, 9), skips=[Skip("b", 1, 2, 5.3)]), NOTHING),
+        "of two one skipped and one died": (
+            handed(
+                tenure("d", 4, 9), skips=[Skip("b", 1, 2, 5.3)], hits=[Hit("kill", "c", 5.5, 6)]
+            ),
+            0,
+        ),
+        "skipped in time": (
+            handed(HEIR, hits=[Hit("stop", "b", 5.1, 10)], skips=[Skip("b", 1, 2, 5.2)]),
+            NOTHING,
+        ),
+        "skipped too late": (
+            handed(HEIR, hits=[Hit("stop", "b", 5.1, 10)], skips=[Skip("b", 1, 2, 10.1)]),
+            0,
+        ),
+        "skipped with a lease": (
+            handed(HEIR, hits=AWAY_NOW, skips=[Skip("b", 1, 2, 8.9, True)]),
+            NOTHING,
+        ),
+        "skipped without a lease": (
+            handed(HEIR, hits=AWAY_NOW, skips=[Skip("b", 1, 2, 8.9, False)]),
+            0,
+        ),
+        "woke when another had the slot": (
+            handed(WOKE, KNOWING, hits=[Hit("stop", "b", 5.1, 10)]),
+            0,
+        ),
+        "woke when nobody had it": (
+            handed(WOKE, hits=[Hit("stop", "b", 5.1, 10)]),
+            ["p epoch 2: all"],
+        ),
+    },
+    "fallen": {
+        "ended by itself": (
+            History(remarks=[{"e": "fallen", "target": "a", "code": 7}]),
+            ["a, code 7"],
+        ),
+        "told, with a code": (
+            History(tenures=MINE, hits=[Hit("drain", "a", 1, 2, 7)]),
+            ["a, code 7"],
+        ),
+        "told, and well": (History(tenures=MINE, hits=[Hit("drain", "a", 1, 2, 0)]), 0),
+        "SIGTERM while it started": (History(hits=[Hit("drain", "a", 1, 2, -15)]), 0),
+        "SIGTERM of an owner": (
+            History(tenures=MINE, hits=[Hit("drain", "a", 1, 2, -15)]),
+            ["a, code -15"],
+        ),
+    },
+    "overdue": {
+        "did not end": (History(remarks=[{"e": "overdue", "target": "a"}]), ["a"]),
+    },
+}
+"""By promise, and in a word or two: a history, and what is found of it, or how much."""
 
-    assert repeats.duplicates_planned(history) == ["p /g/0"]
-    for at, told in ((25, ["p /g/0"]), (31, [])):
-        hits = [Hit("clock_jump", "a", at, at + 0.5)]
-        assert repeats.duplicates_planned(replace(history, hits=hits)) == told
+
+@pytest.mark.parametrize(
+    ("promise", "what"), [(promise, what) for promise, cases in CASES.items() for what in cases]
+)
+def test_what_may_not_be_is_found_and_nothing_else(promise: str, what: str) -> None:
+    history, expected = CASES[promise][what]
+    told = PROMISES[promise](history)
+
+    assert told == expected if isinstance(expected, list) else len(told) == expected, told
 
 
-def test_a_drop_that_the_owner_survived_explains_nothing() -> None:
-    sends = [send("a", 1, 4), effect("a", 1, 7, 7.1, task="other"), send("b", 2, 9.5)]
-    dropped = [Hit("drop_in", "a", 5, 6)]
+def test_results_that_redis_lost_are_counted() -> None:
+    without, _ = CASES["lost"]["no result after Redis restarted"]
 
-    assert repeats.duplicates_planned(twice(effects=sends, tenures=DIED, hits=dropped))
-    del sends[1]
-    assert not repeats.duplicates_planned(twice(effects=sends, tenures=DIED, hits=dropped))
-
-
-def test_an_owner_that_was_passed_over_is_explained_only_by_a_death() -> None:
-    passed = [tenure("a", 1, 0, left=5), tenure("c", 3, 5.4)]
-    history = twice(tenures=passed)
-    killed = replace(history, hits=[Hit("kill", "b", 5.1, 6)])
-
-    assert repeats.duplicates_planned(history) == ["p /g/0"]
-    assert repeats.duplicates_planned(killed) == []
-    assert repeats.duplicates_planned(replace(killed, skips=[Skip("b", 1, 2, 5.2)]))
+    assert losses.results_missing(without) == 1
 
 
 def test_duplicates_are_counted_by_project() -> None:
@@ -386,208 +474,18 @@ def test_duplicates_are_counted_by_project() -> None:
     assert repeats.duplicate_fetches(History(requests=shared)) == {("q", "/g/0"): 1}
 
 
-# -- jobs -----------------------------------------------------------------------------------------
-
-
-def batch(state: str = "done", **errors: str) -> dict[str, Any]:
-    """Return the end of a run with one batch that starts one project."""
-    return {"batches": {"b": {"projects": ["p"], "state": state, "errors": errors}}}
-
-
-def started(member: str, epoch: int, at: float, **more: Any) -> Effect:
-    """Return the dispatch of a project's ``on_start``."""
-    return send(member, epoch, at, task="on_start", url="data:,on_start", **more)
-
-
-def test_a_batch_that_is_done_and_started_its_project_is_not_lost() -> None:
-    history = History(effects=[started("a", 1, 1)], final=batch())
-
-    assert jobs.jobs_lost(history) == []
-    assert repeats.jobs_twice(history) == []
-
-
-@pytest.mark.parametrize(
-    "history",
-    [
-        History(final=batch()),
-        History(effects=[started("a", 1, 1, outcome="refused")], final=batch()),
-        History(effects=[started("a", 1, 1)], final=batch("running")),
-        History(effects=[started("a", 1, 1)], final=batch(p="it is gone")),
-    ],
-    ids=["not started", "the fence was shut", "not done", "failed"],
-)
-def test_a_batch_that_did_not_do_what_was_asked_is_lost(history: History) -> None:
-    assert jobs.jobs_lost(history) == ["b p"]
-
-
-def test_a_project_that_is_started_twice_by_living_owners_is_found() -> None:
-    effects = [started("a", 1, 1), started("b", 2, 5)]
-    tenures = [tenure("a", 1, 0, 3), tenure("b", 2, 3.1)]
-
-    assert repeats.jobs_twice(History(effects, tenures, final=batch())) == ["p"]
-
-
-def test_a_project_that_is_started_again_after_its_owner_was_killed_is_explained() -> None:
-    effects = [started("a", 1, 1), started("b", 2, 8)]
-    tenures = [tenure("a", 1, 0), tenure("b", 2, 7)]
-    hits = [Hit("kill", "a", 2, 3)]
-
-    assert repeats.jobs_twice(History(effects, tenures, hits, final=batch())) == []
-
-
-# -- handovers ----------------------------------------------------------------------------------
-
-STATE = {"bucket": 1.0, "rate": 2.0, "paused": True, "counted": 9, "known": True, "tick": 100}
-STATE |= {"processing": 3}
-
-
-def handed(found: dict[str, Any] | None, **how: Any) -> History:
-    """Return a planned move in which the next owner found this of the one project."""
-    states = {} if found is None else {"p": found}
-    new = replace(tenure("b", 2, 5.2), found=states, **how)
-    return History(tenures=[replace(tenure("a", 1, 0, left=5), given={"p": STATE}), new])
-
-
-def test_all_that_was_known_is_handed_over() -> None:
-    assert handovers.handovers(handed(STATE)) == []
-    more = {**STATE, "bucket": 1.5, "counted": 10, "tick": 102}
-    assert handovers.handovers(handed(more)) == []
-
-
-@pytest.mark.parametrize(
-    ("what", "value", "name"),
-    [
-        ("bucket", 3.0, "rate"),
-        ("paused", False, "pause"),
-        ("counted", 8, "counters"),
-        ("known", False, "script information"),
-        ("tick", 98, "tick"),
-        ("tick", None, "tick"),
-        ("processing", 2, "tasks under way"),
-    ],
-)
-def test_what_was_not_handed_over_is_named(what: str, value: Any, name: str) -> None:
-    assert handovers.handovers(handed({**STATE, what: value})) == [f"p epoch 2: {name}"]
-
-
-def test_a_project_that_is_gone_and_a_slot_that_came_late_are_faults() -> None:
-    assert handovers.handovers(handed(None)) == ["p epoch 2: all"]
-    assert handovers.handovers(handed(STATE, epoch=3)) == ["slot 1 epoch 1: nothing"]
-    assert handovers.handovers(handed(STATE, epoch=3, received=True)) == []
-
-
-def test_a_death_in_between_explains_that_nothing_came() -> None:
-    history = handed(STATE, epoch=3)
-
-    assert handovers.handovers(replace(history, hits=[Hit("kill", "c", 5.1, 6)])) == []
-    assert handovers.handovers(replace(history, hits=[Hit("drain", "c", 5.1, 6)]))
-
-
-def test_what_a_locked_database_did_not_take_is_no_fault_of_the_handover() -> None:
-    old = replace(tenure("a", 1, 0, left=5), given={"p": STATE}, uncommitted=True)
-    history = History(tenures=[old, tenure("b", 2, 5.2)])
-
-    found = ["slot 1 epoch 1: uncommitted"]
-
-    assert handovers.handovers(history) == found
-    assert handovers.handovers(replace(history, hits=[Hit("kill", "c", 1, 3)])) == found
-    assert handovers.handovers(replace(history, hits=[Hit("stop", "c", 1, 3)])) == []
-
-
-def test_what_was_not_given_up_to_the_end_in_time_was_not_handed_over() -> None:
-    new, stopped = tenure("b", 2, 5.2), Hit("stop", "a", 4.9, 6)
-    for gone in (None, 6.1):
-        old = replace(tenure("a", 1, 0, left=5, gone=gone), given={"p": STATE})
-
-        assert handovers.handovers(History(tenures=[old, new], hits=[stopped])) == []
-
-
-def test_who_could_not_load_a_project_must_pass_on_what_it_got() -> None:
-    old = replace(tenure("a", 1, 0, left=5), given={"p": STATE})
-    between = tenure("b", 2, 5.2, left=7)
-    for found, told in ((STATE, []), ({**STATE, "tick": 98}, ["p epoch 3: tick"])):
-        heir = replace(tenure("c", 3, 7.2), found={"p": found})
-
-        assert handovers.handovers(History(tenures=[old, between, heir])) == told
-
-
-def test_a_death_before_a_project_was_loaded_explains_that_it_came_to_nobody() -> None:
-    old = replace(tenure("a", 1, 0, left=5), given={"p": STATE})
-    history = History(tenures=[old, tenure("b", 2, 5.2), tenure("c", 3, 9)])
-
-    assert handovers.handovers(history) == []
-
-
-def test_of_two_in_between_the_one_that_died_explains_that_nothing_came() -> None:
-    old = replace(tenure("a", 1, 0, left=5), given={"p": STATE})
-    history = History(tenures=[old, tenure("d", 4, 9)], skips=[Skip("b", 1, 2, 5.3)])
-
-    assert handovers.handovers(history) == ["slot 1 epoch 1: nothing"]
-    assert handovers.handovers(replace(history, hits=[Hit("kill", "c", 5.5, 6)])) == []
-
-
-def test_what_was_skipped_when_another_had_it_already_was_not_passed_on() -> None:
-    old = replace(tenure("a", 1, 0, left=5), given={"p": STATE})
-    history = History(tenures=[old, tenure("c", 3, 9)], hits=[Hit("stop", "b", 5.1, 10)])
-
-    for at, told in ((5.2, ["slot 1 epoch 1: nothing"]), (10.1, [])):
-        assert handovers.handovers(replace(history, skips=[Skip("b", 1, 2, at)])) == told
-
-
-def test_who_was_without_a_lease_can_hand_on_nothing() -> None:
-    old = replace(tenure("a", 1, 0, left=5), given={"p": STATE})
-    hits = [Hit("zk_leader_kill", "zk1", 4.8, 5)]
-    history = History(tenures=[old, tenure("c", 3, 9)], hits=hits)
-
-    for is_open, told in ((False, []), (True, ["slot 1 epoch 1: nothing"])):
-        skips = [Skip("b", 1, 2, 8.9, is_open)]
-        assert handovers.handovers(replace(history, skips=skips)) == told
-
-
-def test_who_woke_when_another_had_the_slot_never_owned_it() -> None:
-    old = replace(tenure("a", 1, 0, left=5), given={"p": STATE})
-    hits = [Hit("stop", "b", 5.1, 10)]
-    after = [tenure("b", 2, 10.1), replace(tenure("c", 3, 9), found={"p": STATE}, received=True)]
-
-    assert handovers.handovers(History(tenures=[old, *after], hits=hits)) == []
-    assert handovers.handovers(History(tenures=[old, after[0]], hits=hits)) == ["p epoch 2: all"]
-
-
-# -- members ------------------------------------------------------------------------------------
-
-
-def test_a_scheduler_that_ends_by_itself_or_with_a_code_has_fallen() -> None:
-    by_itself = History(remarks=[{"e": "fallen", "target": "a", "code": 7}])
-    told = History(tenures=[tenure("a", 1, 0)], hits=[Hit("drain", "a", 1, 2, 7)])
-    well = History(tenures=[tenure("a", 1, 0)], hits=[Hit("drain", "a", 1, 2, 0)])
-
-    assert members.fallen(by_itself) == members.fallen(told) == ["a, code 7"]
-    assert members.fallen(well) == []
-
-
-def test_sigterm_ends_a_process_that_only_started_but_no_owner() -> None:
-    hits = [Hit("drain", "a", 1, 2, -15)]
-
-    assert members.fallen(History(hits=hits)) == []
-    assert members.fallen(History(tenures=[tenure("a", 1, 0)], hits=hits)) == ["a, code -15"]
-
-
-def test_a_scheduler_that_does_not_end_is_overdue() -> None:
-    assert members.overdue(History(remarks=[{"e": "overdue", "target": "a"}])) == ["a"]
-
-
 def test_every_promise_is_in_the_verdict() -> None:
-    times_ = {"started": 0, "ended": 1}
-    history = History(final=final(times=times_, batches={}, projects=[{**PROJECT, "every": 0}]))
+    times = {"started": 0, "ended": 1}
+    history = History(final=final(times=times, batches={}, projects=[{**PROJECT, "every": 0}]))
 
-    assert {name for name, found in checker.findings(history).items() if found} == {"lost"}
+    assert {name for name, told in findings(history).items() if told} == {"lost"}
 
 
 # -- times --------------------------------------------------------------------------------------
 
 
 def test_a_pause_lasts_from_giving_up_to_having_loaded() -> None:
-    ((seconds, disturbed),) = times.pauses(History([effect("a", 1, 0, 1)], MOVED))
+    ((seconds, disturbed),) = moves.pauses(History([effect("a", 1, 0, 1)], MOVED))
 
     assert seconds == pytest.approx(0.3)
     assert not disturbed
@@ -595,40 +493,40 @@ def test_a_pause_lasts_from_giving_up_to_having_loaded() -> None:
 
 def test_a_pause_in_which_a_fault_happened_is_told_apart() -> None:
     hits = [Hit("zk_member_kill", "zk1", 4, 5)]
-    (pause,) = times.pauses(History([effect("a", 1, 0, 1)], MOVED, hits))
+    (pause,) = moves.pauses(History([effect("a", 1, 0, 1)], MOVED, hits))
 
     assert pause[1]
 
 
 def test_a_death_is_no_planned_move() -> None:
-    assert times.pauses(History(effects=[effect("a", 1, 0, 1)], tenures=DIED)) == []
+    assert moves.pauses(History(effects=[effect("a", 1, 0, 1)], tenures=DIED)) == []
 
 
 def test_a_takeover_lasts_from_the_fault_to_having_loaded() -> None:
     history = History([effect("a", 1, 0, 1)], DIED, [Hit("kill", "a", 5, 6)])
 
-    assert times.takeovers(history) == [pytest.approx(4.1)]
+    assert moves.takeovers(history) == [pytest.approx(4.1)]
 
 
 def test_a_slot_that_its_owner_kept_was_not_taken_over() -> None:
     went_on = [effect("a", 1, 0, 1), effect("a", 1, 7, 7)]
 
-    assert times.takeovers(History(went_on, DIED, [Hit("drop_in", "a", 5, 6)])) == []
+    assert moves.takeovers(History(went_on, DIED, [Hit("drop_in", "a", 5, 6)])) == []
 
 
 def test_a_slot_given_up_before_the_fault_was_not_taken_over() -> None:
     history = History([effect("a", 1, 0, 1)], MOVED, [Hit("kill", "a", 5.1, 6)])
 
-    assert times.takeovers(history) == []
+    assert moves.takeovers(history) == []
 
 
 @pytest.mark.parametrize(("share", "found"), [(0.5, 3), (0.99, 4), (1, 4)])
 def test_percentiles(share: float, found: int) -> None:
-    assert times.percentile([4, 1, 3, 2], share) == found
+    assert moves.percentile([4, 1, 3, 2], share) == found
 
 
 def test_there_is_no_percentile_of_nothing() -> None:
-    assert times.percentile([], 0.5) is None
+    assert moves.percentile([], 0.5) is None
 
 
 # -- reading ------------------------------------------------------------------------------------

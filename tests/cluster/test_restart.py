@@ -31,7 +31,7 @@ def kill_one(crew: Crew, when: Callable[[], bool] = lambda: True, **times: float
         when: the condition to wait for before it is killed.
         times: other times than the settings'.
     """
-    command = [*program("far_member"), json.dumps(asdict(replace(crew.settings, **times)))]
+    command = [*program("far"), "member", json.dumps(asdict(replace(crew.settings, **times)))]
     with subprocess.Popen(
         command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:

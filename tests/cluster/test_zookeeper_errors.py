@@ -23,7 +23,7 @@ from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.zookeeper.connection import Connection
 from tests.support.crew import Crew, expire
 from tests.support.waiting import eventually
-from tests.support.zk_refusals import STEP, Refusal, Refusing, all_refusals
+from tests.support.zk_faults import STEP, Refusal, Refusing, all_refusals
 
 pytestmark = pytest.mark.zk
 

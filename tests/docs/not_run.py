@@ -59,8 +59,6 @@ NOT_RUN: Mapping[tuple[str, str], str] = {
     ("tests/deploy/README.md", ""): SUITE,
     ("tests/fuzz/README.md", ""): SUITE,
     ("tests/hostile/README.md", ""): SUITE,
-    ("tests/outages/README.md", ""): SUITE,
-    ("tests/poison/README.md", ""): SUITE,
 }
 """Page, beginning of the command -> why it is not run."""
 

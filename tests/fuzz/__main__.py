@@ -7,13 +7,17 @@ import sys
 import tempfile
 from pathlib import Path
 
+from tests.fuzz import poisoning
 from tests.fuzz.inputs import load
-from tests.fuzz.run import FuzzVerdict, fuzz, replay, say
+from tests.fuzz.judge import say
+from tests.fuzz.run import FuzzVerdict, fuzz, replay
 from tests.fuzz.target import ALL
 
 
 def main() -> int:
     """Run; return 0 if nothing is wrong."""
+    if sys.argv[1:2] == ["catalogue"]:
+        return poisoning.main(sys.argv[2:])
     asked = _arguments()
     logging.getLogger("pyspider_zk").setLevel(logging.CRITICAL)  # it says what all others say
     folder = asked.folder or Path(tempfile.mkdtemp(prefix="fuzz-"))

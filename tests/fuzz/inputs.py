@@ -1,12 +1,19 @@
-"""What one input is, what came of it, and the files that inputs are kept in."""
+"""What one input is, what came of it, the files that inputs are kept in, and what is not sent.
+
+Who may operate the cluster may stop every project. Such a request is no bad input, and would make
+the judge see a loss where there is none. So it is not sent.
+"""
 
 import base64
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import re
+import xmlrpc.client
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import Any, Protocol
+from typing import Any
+from urllib.parse import unquote
 
 
 @dataclass(frozen=True)
@@ -49,27 +56,9 @@ class Surface:
     """
 
     name: str
-    draw: "Draw"
-    send: "Send"
-    rest: "Rest" = field(default=lambda: None)
-
-
-class Draw(Protocol):
-    """Makes an input."""
-
-    def __call__(self, chance: Random) -> Input: ...
-
-
-class Send(Protocol):
-    """Puts an input in."""
-
-    def __call__(self, what: Input) -> Answered: ...
-
-
-class Rest(Protocol):
-    """Mends what was put in."""
-
-    def __call__(self) -> None: ...
+    draw: Callable[[Random], Input]
+    send: Callable[[Input], Answered]
+    rest: Callable[[], None] = lambda: None
 
 
 def save(path: Path, why: str, inputs: Sequence[Input]) -> None:
@@ -80,17 +69,20 @@ def save(path: Path, why: str, inputs: Sequence[Input]) -> None:
 
 
 def load(path: Path) -> list[Input]:
-    """Return the inputs of a file."""
     told = json.loads(path.read_text(encoding="utf-8"))
     return [
-        Input(each["surface"], each["kind"], _plain(each["parts"], _from_base64))
+        Input(each["surface"], each["kind"], _each_part(each["parts"], _from_json))
         for each in told["inputs"]
     ]
 
 
 def _told(each: Input) -> dict[str, Any]:
-    parts = {name: _to_json(value) for name, value in each.parts.items()}
+    parts = _each_part(each.parts, _to_json)
     return {"surface": each.surface, "kind": each.kind, "parts": parts}
+
+
+def _each_part(parts: Mapping[str, Any], turn: Callable[[Any], Any]) -> dict[str, Any]:
+    return {name: turn(value) for name, value in parts.items()}
 
 
 def _to_json(value: Any) -> Any:
@@ -99,11 +91,63 @@ def _to_json(value: Any) -> Any:
     return value
 
 
-def _from_base64(value: Any) -> Any:
+def _from_json(value: Any) -> Any:
     if isinstance(value, dict) and set(value) == {"base64"}:
         return base64.b64decode(value["base64"])
     return value
 
 
-def _plain(parts: Mapping[str, Any], read: Any) -> dict[str, Any]:
-    return {name: read(value) for name, value in parts.items()}
+FUZZED = "fuzzed_"
+"""What the names of the projects begin with that input is about; the others are never named."""
+
+_ENDS_A_MEMBER = ("local_drain",)
+
+
+def call_spares(body: bytes) -> bool:
+    """Return whether an XML-RPC call leaves the other projects, and the members, alone."""
+    try:
+        given, method = xmlrpc.client.loads(body)
+    except Exception:
+        return True  # nobody can read it
+    if method in _ENDS_A_MEMBER and not given:
+        return False
+    return method != "submit_operation" or len(given) < 2 or _bounded(given[1])
+
+
+def request_spares(method: str, path: str, body: bytes) -> bool:
+    """Return whether a request to the web UI leaves the other projects alone."""
+    method = method.upper()
+    place = unquote(path.partition("?")[0], errors="replace")
+    parts = [part for part in place.split("/") if part not in ("", ".")]
+    if parts[:1] == ["dav"] and method not in ("GET", "HEAD", "OPTIONS", "PROPFIND", "LOCK"):
+        return any(FUZZED in part for part in parts) and ".." not in parts
+    if method == "POST" and parts[-1:] == ["drain"]:
+        return len(parts) < 2 or not re.fullmatch(r"0*\d", parts[-2])
+    if "batches" not in parts or method != "POST":
+        return True
+    try:
+        asked = json.loads(body)
+    except (ValueError, RecursionError):
+        return True
+    if not isinstance(asked, dict):
+        return True
+    given = asked.get("filter")
+    chosen = given if isinstance(given, dict) else {}
+    return _bounded({**chosen, "names": asked.get("names")})
+
+
+def raw_spares(request: bytes) -> bool:
+    """Return the same for the bytes of a request."""
+    head, _, body = request.partition(b"\r\n\r\n")
+    words = head.partition(b"\r\n")[0].decode("utf-8", "replace").split()
+    if len(words) < 2:
+        return True
+    return call_spares(body) and request_spares(words[0].upper(), words[1], body)
+
+
+def _bounded(selection: Any) -> bool:
+    """Return whether names or a pattern bound a selection; all that is given must hold."""
+    if not isinstance(selection, dict):
+        return True  # it is refused
+    pattern = selection.get("pattern")
+    return bool(selection.get("names")) or str(pattern).startswith(FUZZED)

@@ -60,6 +60,12 @@ def traces(log: str) -> list[Trace]:
     return [_trace(record) for record in _records(log) if _TRACE in record]
 
 
+def complaints(log: str) -> str:
+    """Return the warnings and errors of a log, and what Python or a library printed itself."""
+    heads = ((_HEADED.match(record), record) for record in _records(log))
+    return "".join(record for head, record in heads if head is None or head[1] in "WEC")
+
+
 def _records(log: str) -> Iterable[str]:
     """Return the records with the lines that belong to each; what Python prints itself is one."""
     begins = [found.start() for found in _HEADED.finditer(log)]
@@ -149,7 +155,6 @@ class Memory:
         ]
 
     def lines(self) -> list[str]:
-        """Return it for people."""
         return [
             f"{name}: {mib(self.rest[name])} MiB at rest, {mib(self.peak.get(name, 0))} at most,"
             f" {mib(self.end.get(name, 0))} in the end"
@@ -190,3 +195,8 @@ class Question:
             return ""
         late = time.monotonic() - self.answered
         return f"{self.what}: no right answer for {late:.0f} s" if late > self.patience else ""
+
+
+def say(what: str) -> None:
+    """Print how far a run is."""
+    print(f"{time.strftime('%H:%M:%S')} {what}", flush=True)  # noqa: T201

@@ -87,7 +87,6 @@ DEEP = 210  # levels; the product refuses more than 200
 
 
 def pick(chance: Random, items: Sequence[Any]) -> Any:
-    """Return one of the items."""
     return items[chance.randrange(len(items))]
 
 

@@ -13,9 +13,8 @@ from urllib.parse import urlsplit
 import redis
 
 from pyspider_zk.limits import DEFAULT_SLOTS
-from tests.fuzz.inputs import Answered, Input, Surface
+from tests.fuzz.inputs import FUZZED, Answered, Input, Surface
 from tests.fuzz.mutate import mutate_bytes, mutate_message, pick
-from tests.fuzz.spare import FUZZED
 
 NAME = "queues"
 BETWEEN = ("scheduler2fetcher", "fetcher2processor", "processor2result")

@@ -11,9 +11,8 @@ from random import Random
 from typing import Any
 
 from pyspider_zk.rpc.proof import Call, Prover, digest
-from tests.fuzz.inputs import Answered, Input, Surface
+from tests.fuzz.inputs import FUZZED, Answered, Input, Surface, call_spares, raw_spares
 from tests.fuzz.mutate import ODD, mutate_bytes, mutate_value, pick
-from tests.fuzz.spare import FUZZED, call_spares, raw_spares
 from tests.fuzz.wire import Reply, exchange, request
 
 NAME = "xmlrpc"

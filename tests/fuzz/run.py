@@ -1,12 +1,11 @@
 """One run: a cluster, inputs into its surfaces at the same time, and the judge's verdict."""
 
 import hashlib
-import json
 import threading
 import time
 import traceback
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +13,7 @@ from random import Random
 
 from tests.fuzz import queues, records
 from tests.fuzz.inputs import Answered, Input, Surface, save
-from tests.fuzz.judge import LogReader, Memory, Question, mib, traces
+from tests.fuzz.judge import LogReader, Memory, Question, mib, say, traces
 from tests.fuzz.target import Target, target
 
 LOOK = 2.0  # seconds between two looks at logs, memory and health
@@ -53,7 +52,6 @@ class FuzzVerdict:
         return not self.findings
 
     def lines(self) -> list[str]:
-        """Return it for people."""
         said = []
         for name, answers in self.answers.items():
             classes = ", ".join(f"{kind} {count}" for kind, count in answers.most_common(14))
@@ -107,7 +105,6 @@ class Feeder:
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def start(self) -> None:
-        """Begin."""
         self._thread.start()
 
     def end(self) -> None:
@@ -257,7 +254,6 @@ def _judged(
     verdict, findings = FuzzVerdict(), FuzzFindings(folder / "findings")
     with target(folder, preload) as one:
         say("the cluster crawls")
-        _keep_corpus(folder / "corpus.json", one)
         before = _counts(one)
         yield one, findings, verdict
         after = _counts(one)
@@ -314,17 +310,3 @@ def _counts(one: Target) -> dict[str, int]:
         "znodes": one.znodes(),
         "MiB of Redis": mib(one.redis_memory()),
     }
-
-
-def _keep_corpus(path: Path, one: Target) -> None:
-    """Write down what the mutations begin with."""
-    told: Mapping[str, object] = {
-        "messages": {kind: [raw.hex() for raw in found] for kind, found in one.messages.items()},
-        "records": {name: data.hex() for name, data in one.records.items()},
-    }
-    path.write_text(json.dumps(told, indent=1), encoding="utf-8")
-
-
-def say(what: str) -> None:
-    """Print how far a run is."""
-    print(f"{time.strftime('%H:%M:%S')} {what}", flush=True)  # noqa: T201

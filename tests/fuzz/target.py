@@ -11,10 +11,9 @@ from pyspider_zk.limits import DEFAULT_SLOTS
 from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.webui.users import Role, change_users
 from tests.fuzz import queues, records, rpc, web
-from tests.fuzz.api_cases import api_cases
-from tests.fuzz.inputs import Surface
-from tests.fuzz.spare import FUZZED
-from tests.poison.grip import Grip
+from tests.fuzz.grip import Grip
+from tests.fuzz.inputs import FUZZED, Surface
+from tests.fuzz.web import api_cases
 from tests.support.crawling_cluster import CrawlingCluster
 
 RATE = 10.0  # pages per second of a project
@@ -60,7 +59,6 @@ class Target:
         self.cluster.site.end_chains([*VICTIMS, *self.healthy])
 
     def surface(self, name: str) -> Surface:
-        """Return one of the five."""
         made: Mapping[str, Callable[[], Surface]] = {
             rpc.NAME: lambda: rpc.surface(self.addresses, self._methods(), self.cluster.secret),
             web.HTTP: lambda: web.http_surface(
@@ -125,7 +123,6 @@ class Target:
         return int(self.grip.redis.info("memory")["used_memory"])
 
     def znodes(self) -> int:
-        """Return how many znodes the cluster has."""
         return len(records.snapshot(self.grip.zk, self.cluster.tree.root))
 
     def _has_slot_records(self) -> bool:

@@ -1,15 +1,20 @@
-"""The web UI: its own routes, the HTTP API, logins; and WebDAV, which it serves too."""
+"""The web UI: its routes, its API and WebDAV."""
 
 import re
+import warnings
 import xml.sax.saxutils
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
+from typing import Any
 from urllib.parse import quote, urlencode
 
-from tests.fuzz.inputs import Answered, Input, Surface
+import requests
+import schemathesis
+
+from tests.fuzz.inputs import FUZZED, Answered, Input, Surface, raw_spares, request_spares
 from tests.fuzz.mutate import ODD, mutate_bytes, pick
-from tests.fuzz.spare import FUZZED, raw_spares, request_spares
 from tests.fuzz.wire import Reply, exchange, request
+from tests.support.api_requests import draw_requests
 
 HTTP = "http"
 WEBDAV = "webdav"
@@ -69,7 +74,7 @@ def http_surface(
 
     def draw(chance: Random) -> Input:
         while True:
-            case = cases(chance) if chance.random() < 0.5 else _route(chance)
+            case = cases(chance) if chance.random() < 0.5 else pick(chance, _ROUTES)(chance)
             made = _mutated(HTTP, case, chance)
             if _spares(made):
                 return made
@@ -195,10 +200,6 @@ def _query(chance: Random) -> str:
         for _ in range(chance.randint(0, 3))
     ]
     return f"?{urlencode(given)}" if given else ""
-
-
-def _route(chance: Random) -> Case:
-    return pick(chance, _ROUTES)(chance)
 
 
 def _page(chance: Random) -> Case:
@@ -359,3 +360,52 @@ def _dav(chance: Random) -> Case:
     if chance.random() < 0.1:
         text = text.replace("DAV:", xml.sax.saxutils.escape(_odd_text(chance)))
     return method, path, headers, text.encode()
+
+
+AT_ONCE = 25  # requests that are drawn for an operation at a time
+REUSED = 20  # times that a drawn request is used; the mutations differ each time
+
+_BODY = f'{{"operation": "rate", "names": ["{FUZZED}0"], "arguments": {{"rate": 5, "burst": 5}}}}'
+_JOB = ("POST", "/api/v1/batches", {"Content-Type": "application/json"}, _BODY.encode())
+
+
+def api_cases(url: str) -> Callable[[Random], Case]:
+    """Return what draws requests to the API at this URL of a web UI.
+
+    A document that schemathesis reads makes them; a batch is drawn whenever the former is used up.
+    """
+    document = schemathesis.openapi.from_url(f"{url}api/v1/openapi.json")
+    operations = [found.ok() for found in document.get_all_operations()]
+    stock: list[Case] = []
+
+    def draw(chance: Random) -> Case:
+        if not stock:
+            made = _batch(pick(chance, operations), chance.randrange(2**32), url) or [_JOB]
+            stock.extend(made * REUSED)
+            chance.shuffle(stock)
+        return stock.pop()
+
+    return draw
+
+
+def _batch(operation: Any, number: int, url: str) -> list[Case]:
+    made: list[Case] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of schemathesis's own strategies
+        draw_requests(operation, number, AT_ONCE, lambda case: made.append(_case(case, url)))
+    return made
+
+
+def _case(case: Any, url: str) -> Case:
+    sent = case.as_transport_kwargs(base_url=f"{url}api/v1")
+    known = {"method", "url", "headers", "params", "data", "json", "cookies", "files"}
+    asked = requests.Request(**{key: value for key, value in sent.items() if key in known})
+    ready = asked.prepare()
+    body = ready.body or b""
+    headers = {
+        str(name): value if isinstance(value, str) else value.decode("latin-1")
+        for name, value in ready.headers.items()
+        if name.lower() not in ("content-length", "host", "connection", "user-agent")
+    }
+    raw = body if isinstance(body, bytes) else str(body).encode("utf-8", "surrogatepass")
+    return str(ready.method), ready.path_url, headers, raw

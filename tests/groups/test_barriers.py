@@ -22,7 +22,7 @@ from pyspider_zk.groups.group import check_name
 from pyspider_zk.groups.ids import MemberId
 from tests.support.crew import expire
 from tests.support.waiting import eventually
-from tests.support.zk_groups import GroupPlace, Places, together
+from tests.support.zk_faults import GroupPlace, Places, together
 
 A, B, C = "0-aaa", "1-bbb", "2-ccc"
 

@@ -28,7 +28,7 @@ class Process:
     def __init__(self, settings: Settings, group: str, **options: str) -> None:
         words = map(json.dumps, (asdict(settings), group, options))
         self._process = subprocess.Popen(
-            [*program("far_participant"), *words],
+            [*program("far"), "participant", *words],
             cwd=ROOT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

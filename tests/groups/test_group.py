@@ -15,7 +15,7 @@ from pyspider_zk.groups.group import Holder
 from pyspider_zk.zookeeper.ephemeral import Tenure
 from tests.support.crew import expire
 from tests.support.waiting import eventually
-from tests.support.zk_groups import GroupPlace, Places, together, tree
+from tests.support.zk_faults import GroupPlace, Places, together, tree
 
 pytestmark = pytest.mark.zk
 

@@ -16,7 +16,7 @@ from pyspider_zk.zookeeper.waiting import Errands
 from tests.groups.test_barriers import BarrierWaiter, barrier
 from tests.support.crew import Crew
 from tests.support.waiting import eventually
-from tests.support.zk_groups import Places
+from tests.support.zk_faults import Places
 
 pytestmark = pytest.mark.zk
 

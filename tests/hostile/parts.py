@@ -39,7 +39,6 @@ def page(
 
 
 def moved(target: str | bytes, status: str = "302 Found") -> list[Piece]:
-    """Return a redirect."""
     place = target if isinstance(target, bytes) else target.encode()
     return page(b"<title>moved</title>", b"Location: " + place, status=status)
 
@@ -50,7 +49,6 @@ def encoded(body: bytes, how: str) -> list[Piece]:
 
 
 def chunk(data: bytes) -> bytes:
-    """Return a chunk of a chunked body."""
     return b"%x\r\n%s\r\n" % (len(data), data)
 
 

@@ -1,26 +1,39 @@
-"""One run: a cluster, the trial by pages, the load of strangers, and what was wrong with it."""
+"""One run: a cluster, the trial by pages, the load of strangers, and what was wrong with it.
 
+Of hostile pages nothing may run in what a cluster says afterwards, or forge a line of a log.
+"""
+
+import csv
+import io
 import re
 import subprocess
 import sys
 import urllib.request
+from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
-from http.client import HTTPException
+from http.client import HTTPConnection, HTTPException
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 from xmlrpc.client import Error as XmlRpcError
 from xmlrpc.client import ServerProxy, Transport
 
-from tests.hostile import gathered
-from tests.hostile.besieged import FETCHER, METRICS, SCHEDULER, Besieged, site
-from tests.hostile.kinds import HostileKind
+from tests.hostile.besieged import (
+    FETCHER,
+    METRICS,
+    PASSWORD,
+    SCHEDULER,
+    USER,
+    Besieged,
+    PeakMemory,
+    site,
+)
+from tests.hostile.kinds import FORGED, SCRIPT, HostileKind
 from tests.hostile.load import StrangerLoad, under
-from tests.hostile.memory import PeakMemory
-from tests.hostile.trial import MOST_SLOWDOWN, Trial
+from tests.hostile.trial import HOSTILE, MOST_SLOWDOWN, Trial
+from tests.support.connected import rpc_url
 from tests.support.processes import PROGRAM
-from tests.support.rpc_url import rpc_url
 
 MOST_BY_PAGES = 300  # MB that a process may take beyond its rest
 MOST_BY_STRANGERS = 200
@@ -47,8 +60,8 @@ def under_pages(cluster: Besieged, kinds: Sequence[HostileKind], pages: int) -> 
         yield f"the healthy project took {beside / usual:.1f} times its usual time"
     yield from _too_large(memory, MOST_BY_PAGES)
     yield from (f"process {pid} ended" for pid in before - cluster.processes())
-    if not gathered.SHOWN - {kind.name for kind in kinds}:
-        yield from gathered.faults(cluster)
+    if not SHOWN - {kind.name for kind in kinds}:
+        yield from _shown_wrongly(cluster)
 
 
 def under_strangers(
@@ -77,7 +90,7 @@ def under_strangers(
 def _silent(cluster: Besieged, doors: Mapping[str, str]) -> Iterator[str]:
     """Ask all ports as somebody who may; yield what does not answer."""
     for path in ("/", "/api/v1/overview"):
-        status, told = gathered.page(cluster, path)
+        status, told = _page(cluster, path)
         if status != 200:
             yield f"web UI {path}: {status} {told:.200}"
     calls = {name: partial(_call, doors[name], cluster.secret) for name in (SCHEDULER, FETCHER)}
@@ -125,3 +138,61 @@ def say(line: str) -> None:
     """Print a line at once."""
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
+
+
+SHOWN = {"title-script", "title-formula", "failure-escapes"}
+"""The kinds that are looked for."""
+PAGES = (
+    f"/results?project={HOSTILE}&limit=500",
+    f"/tasks?project={HOSTILE}&limit=500",
+    f"/task/{HOSTILE}:title-script-0",
+    f"/task/{HOSTILE}:failure-escapes-0",
+    f"/debug/{HOSTILE}",
+)
+_RUNS = re.compile(r"\s*[=+\-@\t\r]")
+_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
+
+
+def _page(cluster: Besieged, path: str) -> tuple[int, str]:
+    """Return status and text of what the web UI answers an admin."""
+    address = cluster.running.webui.removeprefix("http://").rstrip("/")
+    login = b64encode(f"{USER}:{PASSWORD}".encode()).decode()
+    link = HTTPConnection(address, timeout=PATIENCE)
+    try:
+        link.request("GET", path, headers={"Authorization": f"Basic {login}"})
+        with link.getresponse() as answer:
+            return answer.status, answer.read().decode(errors="replace")
+    except (OSError, HTTPException) as error:
+        return 0, repr(error)
+    finally:
+        link.close()
+
+
+def _shown_wrongly(cluster: Besieged) -> Iterator[str]:
+    """Yield a sentence for each place where a page's text is more than text."""
+    for path in PAGES:
+        status, text = _page(cluster, path)
+        if status != 200:
+            yield f"{path}: {status} {text:.200}"
+        if SCRIPT in text or "<script>alert(31337)" in text:
+            yield f"{path}: runs what a page says"
+    for path in (f"/results/dump/{HOSTILE}.{form}" for form in ("csv", "txt", "json")):
+        status, text = _page(cluster, path)
+        if status != 200 or "title-formula" not in text:
+            yield f"{path}: {status} {text:.200}"
+        if path.endswith(".csv"):
+            yield from map(
+                f"{path}: a spreadsheet runs {{!r:.80}}".format, _run_by_spreadsheets(text)
+            )
+    for name, path in cluster.logs().items():
+        for line in path.read_bytes().splitlines():
+            if b"\x1b" in line or re.match(rb"\W*" + FORGED.encode(), line):
+                yield f"log of {name}: {line[:200]!r}"
+
+
+def _run_by_spreadsheets(text: str) -> Iterator[str]:
+    csv.field_size_limit(2**27)
+    for row in csv.reader(io.StringIO(text)):
+        for cell in row:
+            if _RUNS.match(cell) and not _NUMBER.fullmatch(cell):
+                yield cell

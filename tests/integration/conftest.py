@@ -19,10 +19,9 @@ from pyspider_zk.config import Settings
 from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.local.services import is_free
 from tests.support.chain_site import ChainSite, chain_script
-from tests.support.connected import connected, patient
+from tests.support.connected import connected, patient, rpc_url, start_projects
 from tests.support.ports import own_port
 from tests.support.processes import PROGRAM, process
-from tests.support.rpc_url import rpc_url
 
 RATE = 20.0
 """Tasks per second of a project: its crawl goes on all the time and leaves others room to work."""
@@ -52,7 +51,6 @@ class Crawl:
         self._stack.close()
 
     def start(self, *command: object, program: tuple[str, ...] = PROGRAM) -> Popen[str]:
-        """Start a component."""
         child = self._stack.enter_context(
             process("-c", self.config(), *command, folder=self._folder, program=program)
         )
@@ -106,7 +104,6 @@ class Crawl:
         return self._stack.enter_context(ServerProxy(url, allow_none=True))
 
     def database(self, kind: str) -> Any:
-        """Return a connection to a database."""
         made = connect_database(self._database_url(kind))
         made.patience = 60.0  # the crawl writes all the time, and who waits for a lock has no turn
         return made
@@ -117,11 +114,7 @@ class Crawl:
         row = {"status": "RUNNING", "group": "", "comments": "", "rate": rate, "burst": rate}
         for name in names:
             projectdb.insert(name, {**row, "script": chain_script(self.site.url, name)})
-        rpc = self.rpc()
-        rpc.update_project()
-        for name in names:
-            task = {"taskid": "on_start", "project": name, "url": "data:,on_start"}
-            assert rpc.newtask({**task, "process": {"callback": "on_start"}})
+        start_projects(self.rpc(), names)
         self.projects += names
 
     def wait_for(self, pages: int) -> None:

@@ -22,8 +22,7 @@ from pyspider_zk.jobs.finalizer import ARCHIVE
 from pyspider_zk.local.folder import prepare_databases
 from pyspider_zk.queues.connect import connect
 from tests.integration.conftest import RATE, Crawl
-from tests.integration.dying import DIES_AT
-from tests.integration.telling import TOLD
+from tests.integration.odd_components import DIES_AT, TOLD
 from tests.support.chain_site import chain_script
 
 pytestmark = [pytest.mark.zk, pytest.mark.redis, pytest.mark.slow, pytest.mark.timeout(400)]
@@ -135,7 +134,7 @@ class Follower:
 def test_a_scheduler_killed_in_the_middle_makes_nothing_missing_and_little_twice(
     crawl: Crawl, databases: Path, echo: Echo, eventually: Eventually
 ) -> None:
-    victim = crawl.scheduler("--scheduler-cls", "tests.integration.dying.DyingScheduler")
+    victim = crawl.scheduler("--scheduler-cls", "tests.integration.odd_components.DyingScheduler")
     crawl.scheduler(), crawl.scheduler()
     cluster = crawl.settled()
     member = crawl.member(victim)
@@ -166,7 +165,7 @@ def test_projects_deleted_while_they_crawl_leave_nothing(
     crawl.scheduler(), crawl.scheduler()
     for component in COMPONENTS:
         crawl.start(component)
-    crawl.start("processor", "--processor-cls", "tests.integration.telling.TellingProcessor")
+    crawl.start("processor", "--processor-cls", "tests.integration.odd_components.TellingProcessor")
     crawl.settled()
     names = names_of(DELETED)
     keep = ["kept"]

@@ -18,7 +18,7 @@ from pyspider_zk.projects.selection import Selection
 from pyspider_zk.zookeeper.connection import Connection
 from tests.support.live_cluster import LiveCluster, living
 from tests.support.waiting import eventually
-from tests.support.zk_refusals import STEP, Refusal, Refusing, all_refusals
+from tests.support.zk_faults import STEP, Refusal, Refusing, all_refusals
 
 pytestmark = [pytest.mark.zk, pytest.mark.slow]
 

@@ -25,10 +25,9 @@ from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.local import programs
 from pyspider_zk.local.folder import Running
 from pyspider_zk.zookeeper.access import login
-from tests.support.connected import looking
+from tests.support.connected import looking, rpc_url
 from tests.support.needed import skip_without_needed
 from tests.support.ports import own_port
-from tests.support.rpc_url import rpc_url
 from tests.support.running_cluster import PROGRAM, listens, settings_of, up
 
 pytestmark = [pytest.mark.zk, pytest.mark.redis, pytest.mark.slow]

@@ -13,8 +13,8 @@ from pyspider_zk.cluster.records import Member
 from pyspider_zk.config import Settings
 from pyspider_zk.hooks import ClusterScheduler
 from pyspider_zk.rpc.client import Credentials, call
+from tests.support.connected import rpc_url
 from tests.support.live_cluster import DEADLINE, LiveCluster
-from tests.support.rpc_url import rpc_url
 
 pytestmark = pytest.mark.zk
 

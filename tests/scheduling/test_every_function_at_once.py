@@ -16,8 +16,8 @@ from pyspider_zk.scheduling.answers import rpc_functions
 from pyspider_zk.scheduling.measures import SchedulerMeasures
 from pyspider_zk.scheduling.round_pace import RoundTimes
 from pyspider_zk.scheduling.scheduler import SlotScheduler
+from tests.support.connected import rpc_url
 from tests.support.live_cluster import LiveCluster, living
-from tests.support.rpc_url import rpc_url
 from tests.support.waiting import eventually
 from tests.support.world import World
 

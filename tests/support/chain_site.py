@@ -1,15 +1,16 @@
-"""A site of endless chains: every page has one link, so a lost page is never found again.
+"""Sites that tests crawl; above all one of endless chains.
 
-A chain goes on until the test says that it is enough; then whatever was told of must be crawled.
+There every page has one link, so a lost page is never found again. A chain goes on until the test
+says that it is enough; then whatever was told of must be crawled.
 """
 
 import json
 import re
 import threading
-import time
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, Self
 
 CHAINS = 3
 _PAGE = re.compile(r"/(\w+)/(\d+)")
@@ -34,7 +35,59 @@ def chain_script(url: str, name: str) -> str:
     return _SCRIPT.format(chains=CHAINS, url=url, name=name)
 
 
-class ChainSite:
+class SiteAnswer(BaseHTTPRequestHandler):
+    """Answers a request by ``get`` or ``post``; logs nothing."""
+
+    get: Callable[..., None]
+    post: Callable[..., None]
+
+    def do_GET(self) -> None:
+        self.get()
+
+    def do_POST(self) -> None:
+        self.post()
+
+    def say(self, body: bytes, status: int = 200, kind: str = "") -> None:
+        """Send a whole answer."""
+        self.send_response(status)
+        if kind:
+            self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: Any) -> None:
+        """Say nothing."""
+
+
+class Site:
+    """An HTTP server, which listens at once and serves while the block runs.
+
+    Threads: its own serve.
+    """
+
+    def __init__(
+        self, answer: type[BaseHTTPRequestHandler], address: str = "127.0.0.1", port: int = 0
+    ) -> None:
+        self._server = _SiteServer((address, port), answer)
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        self.url = f"http://{address}:{self._server.server_address[1]}"
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+
+class _SiteServer(ThreadingHTTPServer):
+    request_queue_size = 256  # a connection that a burst drops is tried again only much later
+
+
+class ChainSite(Site):
     """Serves ``/<project>/<number>``, which links to the number three further on.
 
     Threads: its own serve; the methods may be called from any.
@@ -44,23 +97,10 @@ class ChainSite:
         self._lock = threading.Lock()
         self._told: defaultdict[str, set[str]] = defaultdict(set)
         self._served: Counter[str] = Counter()
-        self._times: list[float] = []
         self._ended: set[str] = set()
-        self._server = _server(self._links)
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
-
-    def __enter__(self) -> "ChainSite":
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
+        super().__init__(_pages(self._links))
 
     def told(self, project: str) -> set[str]:
-        """Return the pages that a project was told of."""
         with self._lock:
             return set(self._told[project])
 
@@ -69,16 +109,6 @@ class ChainSite:
         with self._lock:
             return self._served.copy()
 
-    def last_served(self) -> float:
-        """Return when the latest page was fetched, on the monotonic clock."""
-        with self._lock:
-            return self._times[-1] if self._times else 0.0
-
-    def first_served_after(self, moment: float) -> float | None:
-        """Return when the first page after a moment was fetched."""
-        with self._lock:
-            return next((at for at in self._times if at > moment), None)
-
     def end_chains(self, projects: list[str]) -> None:
         """Link to nothing any more for these projects."""
         with self._lock:
@@ -86,7 +116,6 @@ class ChainSite:
 
     def _links(self, project: str, number: int) -> list[str]:
         with self._lock:
-            self._times.append(time.monotonic())
             self._served[project] += 1
             self._told[project] |= {self._url(project, first) for first in range(CHAINS)}
             following = self._url(project, number + CHAINS)
@@ -99,20 +128,11 @@ class ChainSite:
         return f"{self.url}/{project}/{number}"
 
 
-def _server(links: Any) -> ThreadingHTTPServer:
-    class ChainPage(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
+def _pages(links: Any) -> type[SiteAnswer]:
+    class ChainPage(SiteAnswer):
+        def get(self) -> None:
             found = _PAGE.fullmatch(self.path)
-            body = json.dumps({"links": links(found[1], int(found[2])) if found else []}).encode()
-            self.send_response(200 if found else 404)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+            told = {"links": links(found[1], int(found[2])) if found else []}
+            self.say(json.dumps(told).encode(), 200 if found else 404)
 
-        def log_message(self, *_: Any) -> None:
-            """Say nothing."""
-
-    class ChainServer(ThreadingHTTPServer):
-        request_queue_size = 256  # a burst must not wait for dropped connections
-
-    return ChainServer(("127.0.0.1", 0), ChainPage)
+    return ChainPage

@@ -7,31 +7,26 @@ operator starts it. ``up`` starts what died anew, so a death is seen as another 
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from xmlrpc.client import ServerProxy
 
-from pyspider.database import connect_database
-
-from pyspider_zk.cluster.directory import Directory
 from pyspider_zk.cluster.records import Member
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.config import Settings, settings_from
-from pyspider_zk.errors import BadMessage, ClusterError
+from pyspider_zk.errors import BadMessage
 from pyspider_zk.local.child import Child, tail
 from pyspider_zk.local.folder import Running, running_in
 from pyspider_zk.local.services import RedisServer, ZooKeeperServer
 from pyspider_zk.secret_files import read_cluster_secret
-from pyspider_zk.zookeeper.connection import Connection
 from tests.support.chain_site import ChainSite, chain_script
-from tests.support.connected import connected
-from tests.support.database_servers import DatabaseServer
-from tests.support.lent_databases import lent
+from tests.support.connected import connected, is_settled, rpc_url, start_projects
+from tests.support.database_servers import DatabaseServer, lent
 from tests.support.ports import own_port
 from tests.support.relay import Relay
-from tests.support.rpc_url import rpc_url
 from tests.support.running_cluster import PROGRAM, ROOT, listens
+from tests.support.waiting import eventually
 
 SCHEDULERS = 3
 PATIENCE = 90.0  # seconds for everything to stand
@@ -40,6 +35,11 @@ DATABASES = ("task", "project", "result")
 
 class CrawlingCluster:
     """Three schedulers with all components, and a site to crawl. Threads: one.
+
+    Attributes:
+        relay: what stands before Redis, if the cluster is made with one.
+        server: what has the databases, if a server does.
+        server_relay: what stands before that.
 
     Args:
         folder: for data and logs.
@@ -50,6 +50,10 @@ class CrawlingCluster:
             ``result``.
         server: what has the databases instead: one of its own, behind a relay.
     """
+
+    relay: Relay
+    server: DatabaseServer
+    server_relay: Relay
 
     def __init__(
         self,
@@ -70,11 +74,8 @@ class CrawlingCluster:
         self._times = dict(times or {})
         self._databases = dict(databases or {})
         self._server_class = server
-        self._server: DatabaseServer | None = None
-        self._server_relay: Relay | None = None
         self._path = os.pathsep.join(str(each) for each in (preload, ROOT) if each)
         self._relayed = relayed
-        self._relay: Relay | None = None
         self._running: Running | None = None
         self._stack = ExitStack()
         self._up: Child | None = None
@@ -86,12 +87,12 @@ class CrawlingCluster:
             for part in (self.zookeeper, self.redis, self.site):
                 stack.enter_context(part)
             if self._relayed:
-                self._relay = stack.enter_context(Relay(self.redis.port))
+                self.relay = stack.enter_context(Relay(self.redis.port))
             if self._server_class is not None:
-                self._server = self._server_class()
-                stack.callback(self._server.remove)
-                stack.enter_context(self._server)
-                self._server_relay = stack.enter_context(Relay(self._server.port))
+                self.server = self._server_class()
+                stack.callback(self.server.remove)
+                stack.enter_context(self.server)
+                self.server_relay = stack.enter_context(Relay(self.server.port))
                 self._databases = {kind: self._url_of(kind) for kind in DATABASES}
             stack.enter_context(self._up_and_running())
             self.await_that("all slots have running owners", self._settled)
@@ -109,35 +110,15 @@ class CrawlingCluster:
         return settings_from(environ=given, hosts=self.zookeeper.address)
 
     @property
-    def relay(self) -> Relay:
-        """What stands before Redis."""
-        assert self._relay is not None, "make the cluster with relayed=True"
-        return self._relay
-
-    @property
     def has_server(self) -> bool:
         """Whether a server has the databases; else they are files."""
         return self._server_class is not None
 
-    @property
-    def server(self) -> DatabaseServer:
-        """What has the databases."""
-        assert self._server is not None, "make the cluster with a server, and enter it"
-        return self._server
-
-    @property
-    def server_relay(self) -> Relay:
-        """What stands before the server of databases."""
-        assert self._server_relay is not None, "make the cluster with a server, and enter it"
-        return self._server_relay
-
     def server_database(self, kind: str) -> str:
-        """Return the name of a database at the server."""
         return f"crawl_{kind}"
 
     @property
     def tree(self) -> Tree:
-        """The znodes."""
         return Tree(self.settings.root)
 
     @property
@@ -182,10 +163,6 @@ class CrawlingCluster:
         """Return the ends of all logs."""
         return "\n".join(f"--- {name}\n{tail(path, lines)}" for name, path in self.logs().items())
 
-    def database(self, kind: str) -> Any:
-        """Return a connection of pyspider's own to a database."""
-        return connect_database(self._database_url(kind))
-
     def file(self, kind: str) -> Path:
         """Return the sqlite file of a database."""
         return Path(getattr(self.running, f"{kind}db").partition(":///")[2])
@@ -199,7 +176,7 @@ class CrawlingCluster:
 
     def addresses(self) -> list[str]:
         """Return the XML-RPC addresses of the three, read past all that was put beside them."""
-        with closing_connection(self.settings) as connection:
+        with connected(self.settings) as connection:
             names = connection.children(self.tree.members)
             found = connection.find_all([self.tree.member(name) for name in names])
         return list(_addresses([record[0] for record in found if record]))
@@ -216,11 +193,8 @@ class CrawlingCluster:
                 script = chain_script(self.site.url, name)
                 row = {"status": "RUNNING", "script": script, "group": "", "comments": ""}
                 projectdb.insert(name, {**row, "rate": rate, "burst": rate})
-        with closing(_Closing(self.rpc())) as caller:
-            caller.rpc.update_project()
-            for name in names:
-                task = {"taskid": "on_start", "project": name, "url": "data:,on_start"}
-                assert caller.rpc.newtask({**task, "process": {"callback": "on_start"}})
+        with self.rpc() as rpc:
+            start_projects(rpc, names)
         self.projects += names
 
     def missing(self, names: Sequence[str] | None = None) -> dict[str, list[str]]:
@@ -251,23 +225,13 @@ class CrawlingCluster:
 
     def await_that(self, what: str, holds: Callable[[], bool], patience: float = PATIENCE) -> None:
         """Block until a condition holds; fail with the ends of all logs."""
-        deadline = time.monotonic() + patience
-        while not holds():
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"not within {patience:g} s: {what}\n{self.last_words()}")
-            time.sleep(0.1)  # nobody tells us: it is asked of other processes
+        eventually(holds, what, within=patience, look=0.1, told=self.last_words)
 
     @contextmanager
     def _up_and_running(self) -> Iterator[None]:
         command = [*PROGRAM, "up", "--schedulers", str(SCHEDULERS), "--processors", "1"]
-        command += [
-            "--renderers",
-            "0",
-            "--zookeeper",
-            self.zookeeper.address,
-            "--message-queue",
-            self._queue(),
-        ]
+        command += ["--renderers", "0", "--zookeeper", self.zookeeper.address]
+        command += ["--message-queue", self._queue()]
         command += ["--data-path", str(self.data), "--webui-port", str(own_port())]
         self._up = Child("up", command, self.folder / "up.log", self._environ(), self.folder)
         self._up.start()
@@ -294,15 +258,7 @@ class CrawlingCluster:
     def _settled(self) -> bool:
         assert self._up is not None
         assert self._up.running, self.last_words()
-        try:
-            with Directory(self.settings) as directory:
-                cluster = directory.read()
-        except ClusterError:  # not yet
-            return False
-        owners = {slot.owner for slot in cluster.assignment.slots}
-        at_rest = all(slot.next is None for slot in cluster.assignment.slots)
-        shared = len(owners) == SCHEDULERS and owners <= set(cluster.members)
-        return shared and at_rest and sum(map(len, cluster.components.values())) == 4
+        return is_settled(self.settings, SCHEDULERS, components=4)
 
     def _left(self, taskdb: Any, resultdb: Any, name: str) -> list[str]:
         told = self.site.told(name)
@@ -326,24 +282,6 @@ def grows(
         return all(now.get(name, 0) >= before.get(name, 0) + steps for name in names)
 
     return grown
-
-
-class _Closing:
-    """A proxy that `closing` can end."""
-
-    def __init__(self, rpc: ServerProxy) -> None:
-        self.rpc = rpc
-
-    def close(self) -> None:
-        """Let the connection go."""
-        self.rpc("close")()
-
-
-@contextmanager
-def closing_connection(settings: Settings) -> Iterator[Connection]:
-    """Lend a connection to ZooKeeper."""
-    with connected(settings) as connection:
-        yield connection
 
 
 def _addresses(records: Sequence[bytes]) -> Iterator[str]:

@@ -1,10 +1,15 @@
-"""Schedulers without pyspider, and a cable that can be cut."""
+"""Schedulers without pyspider, a cable that can be cut, and fixtures that give both to a test.
+
+Whatever a test does, ownership never overlaps.
+"""
 
 import socket
 import threading
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
+
+import pytest
 
 from pyspider_zk.cluster.coordinator import Coordinator
 from pyspider_zk.cluster.directory import Directory
@@ -14,7 +19,7 @@ from pyspider_zk.errors import ClusterError, Unavailable
 from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.zookeeper.connection import Connection
 from pyspider_zk.zookeeper.waiting import boottime
-from tests.support.connected import patient
+from tests.support.connected import connected, patient
 from tests.support.waiting import eventually
 
 ROUND = 0.02  # seconds
@@ -240,18 +245,17 @@ class Crew:
 
 
 class Cable:
-    """A TCP connection to ZooKeeper that can be cut without either end being told."""
+    """TCP connections to a server that can be cut without either end being told."""
 
     def __init__(self, target: str) -> None:
         host, _, port = target.partition(":")
         self._target = (host, int(port))
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener = socket.create_server(("127.0.0.1", 0), backlog=256)
         self._links: list[socket.socket] = []
         self._whole = threading.Event()
         self._whole.set()
-        self._closed = threading.Event()
-        self._threads = [threading.Thread(target=self._accept, daemon=True)]
-        self._threads[0].start()
+        self._threads: list[threading.Thread] = []
+        self._spawn(self._accept)
 
     @property
     def address(self) -> str:
@@ -275,38 +279,53 @@ class Cable:
         self._whole.set()
 
     def close(self) -> None:
-        self._closed.set()
         self.mend()
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
-        for link in [self._listener, *self._links]:
-            with suppress(OSError):
-                link.shutdown(socket.SHUT_RDWR)
-            link.close()
+        self._threads[0].join()
+        self._listener.close()
+        self.drop()
         for thread in self._threads:
             thread.join()
 
+    def _spawn(self, act: Callable[..., None], *args: object) -> threading.Thread:
+        thread = threading.Thread(target=act, args=args, daemon=True)
+        self._threads.append(thread)
+        thread.start()
+        return thread
+
     def _accept(self) -> None:
-        while not self._closed.is_set():
+        while True:
             try:
                 near, _ = self._listener.accept()
-                far = socket.create_connection(self._target)
             except OSError:
                 return
+            try:
+                far = socket.create_connection(self._target, 2.0)
+            except OSError:  # the server is away
+                near.close()
+                continue
+            far.settimeout(None)
             self._links += [near, far]
-            for source, target in ((near, far), (far, near)):
-                pump = threading.Thread(target=self._pump, args=(source, target), daemon=True)
-                self._threads.append(pump)
-                pump.start()
+            self._spawn(self._connect, near, far)
+
+    def _connect(self, near: socket.socket, far: socket.socket) -> None:
+        with near, far:
+            back = self._spawn(self._pump, far, near)
+            self._pump(near, far)
+            back.join()
 
     def _pump(self, source: socket.socket, target: socket.socket) -> None:
         with suppress(OSError):
             while data := source.recv(65536):
                 self._whole.wait()
-                target.sendall(data)
+                self._pass_on(data, source, target)
         with suppress(OSError):
             self._whole.wait()
             target.shutdown(socket.SHUT_RDWR)
+
+    def _pass_on(self, data: bytes, source: socket.socket, target: socket.socket) -> None:  # noqa: ARG002
+        target.sendall(data)
 
 
 def expire(connection: Connection) -> None:
@@ -318,3 +337,34 @@ def expire(connection: Connection) -> None:
     other.start()
     other.stop()
     other.close()
+
+
+@pytest.fixture
+def settings(cluster_settings: Settings) -> Settings:
+    """Give the settings of a cluster with few slots."""
+    return replace(cluster_settings, slots=12)
+
+
+@pytest.fixture
+def crew(settings: Settings) -> Iterator[Crew]:
+    """Give schedulers; stop them afterwards and look whether ownership ever overlapped."""
+    crew = Crew(settings)
+    try:
+        yield crew
+    finally:
+        crew.stop()
+    assert crew.overlaps == []
+
+
+@pytest.fixture
+def connection(settings: Settings) -> Iterator[Connection]:
+    with connected(settings) as connection:
+        yield connection
+
+
+@pytest.fixture
+def cable(settings: Settings) -> Iterator[Cable]:
+    """Give a cable to ZooKeeper."""
+    cable = Cable(settings.hosts)
+    yield cable
+    cable.close()

@@ -1,4 +1,7 @@
-"""Real PostgreSQL and MariaDB servers of the tests: on loopback ports, in folders of their own."""
+"""Real PostgreSQL and MariaDB servers of the tests, and connections to databases.
+
+The servers are on loopback ports, in folders of their own.
+"""
 
 import itertools
 import os
@@ -8,14 +11,17 @@ import signal
 import subprocess
 import tempfile
 from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 from urllib.parse import quote
 
 import psycopg
 import pymysql
 from psycopg.conninfo import make_conninfo
 from pymysql.cursors import Cursor
+from pyspider.database import connect_database
 
 from pyspider_zk.listening import LOOPBACK
 from pyspider_zk.local.services import Server
@@ -87,7 +93,11 @@ class DatabaseServer(Server):
 
 
 class PostgresServer(DatabaseServer):
-    """A PostgreSQL, which refuses to run as root: then it runs as ``nobody``."""
+    """A PostgreSQL, which refuses to run as root: then it runs as ``nobody``.
+
+    Args:
+        lasting: whether what it committed survives a power cut, as by default.
+    """
 
     name = "PostgreSQL"
     scheme = "postgresql"
@@ -95,6 +105,12 @@ class PostgresServer(DatabaseServer):
         "SELECT pid FROM pg_stat_activity WHERE usename IS NOT NULL AND pid <> pg_backend_pid()"
     )
     _end = "SELECT pg_terminate_backend({})"
+
+    def __init__(
+        self, pem: Path | None = None, host: str = LOOPBACK, *, lasting: bool = False
+    ) -> None:
+        self._lasting = lasting
+        super().__init__(pem, host)
 
     def execute(self, statement: str) -> list[tuple[object, ...]]:
         """Carry out a statement as the administrator, and return its rows."""
@@ -123,7 +139,7 @@ class PostgresServer(DatabaseServer):
         options = {
             "listen_addresses": self._host,
             "unix_socket_directories": "",
-            "fsync": "off",
+            "fsync": "on" if self._lasting else "off",
             "max_connections": "200",
         }
         if self._pem:
@@ -246,3 +262,16 @@ def _unprivileged(*options: str) -> list[str]:
     nobody = pwd.getpwnam(NOBODY)
     user = [f"--reuid={nobody.pw_uid}", f"--regid={nobody.pw_gid}", "--clear-groups"]
     return ["setpriv", *user, *options]
+
+
+@contextmanager
+def lent(url: str) -> Iterator[Any]:
+    """Lend a connection to a database, and close it afterwards."""
+    database = connect_database(url)
+    try:
+        yield database
+    finally:
+        if hasattr(database, "close"):
+            database.close()
+        elif database.conn is not None:  # sqlite's, which connects when it is first asked
+            database.conn.close()

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import pytest
 
 from pyspider_zk.errors import MissingService
-from tests.chaos.network import NotPermitted
+from tests.support.network import NotPermitted
 
 NO_NAMESPACES = "no network namespaces"
 

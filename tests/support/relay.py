@@ -4,113 +4,60 @@ While it is cut, bytes of open connections are kept back and new connections get
 dead link. When it is mended, the old connections are gone, as after a router's restart.
 """
 
-import selectors
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
-_CHUNK = 65536
-_LOOK = 0.2  # seconds until a stop or a cut is noticed
+from tests.support.crew import Cable
 
 
 class Relay:
-    """Passes bytes on. Threads: one of its own; ``cut`` may be called from any.
+    """Passes bytes on. Threads: two for each connection; all methods may be called from any.
 
     Args:
         port: the server's.
     """
 
     def __init__(self, port: int) -> None:
-        self._target = ("127.0.0.1", port)
-        self._listener = socket.create_server(("127.0.0.1", 0), backlog=256)
-        self._selector = selectors.DefaultSelector()
-        self._stopped = threading.Event()
-        self._whole = threading.Event()
-        self._whole.set()
-        self._drop = threading.Event()
-        self._mute = threading.Event()
-        self._servers: set[socket.socket] = set()
-        self._thread = threading.Thread(target=self._serve, daemon=True)
-        self.port = int(self._listener.getsockname()[1])
+        self._cable = _Muted(f"127.0.0.1:{port}")
+        self.port = int(self._cable.address.rpartition(":")[2])
 
     def __enter__(self) -> "Relay":
-        self._selector.register(self._listener, selectors.EVENT_READ, None)
-        self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._stopped.set()
-        self._whole.set()
-        self._thread.join()
-        self._hang_up()
-        self._listener.close()
-        self._selector.close()
+        self._cable.close()
 
     @contextmanager
     def cut(self) -> Iterator[None]:
         """Pass nothing on while the block runs."""
-        self._whole.clear()
+        self._cable.cut()
         try:
             yield
         finally:
-            self._drop.set()
-            self._whole.set()
+            self._cable.drop()
+            self._cable.mend()
 
     @contextmanager
     def losing_replies(self) -> Iterator[None]:
         """Pass on what clients say, and hang up on whoever is answered, while the block runs."""
-        self._mute.set()
+        self._cable.mute.set()
         try:
             yield
         finally:
-            self._mute.clear()
+            self._cable.mute.clear()
 
-    def _serve(self) -> None:
-        while not self._stopped.is_set():
-            if not self._whole.is_set():
-                self._whole.wait()
-            if self._drop.is_set():
-                self._drop.clear()
-                self._hang_up()
-            for key, _ in self._selector.select(_LOOK):
-                if not self._whole.is_set():
-                    break
-                self._pass_on(key)
 
-    def _pass_on(self, key: selectors.SelectorKey) -> None:
-        if key.data is None:
-            self._accept()
-            return
-        try:
-            data = key.fileobj.recv(_CHUNK)
-            if data and not (self._mute.is_set() and key.fileobj in self._servers):
-                key.data.sendall(data)
-                return
-        except OSError:
-            pass  # either side is gone: so is the other
-        self._close(key.fileobj, key.data)
+class _Muted(Cable):
+    """A cable on which answers can be lost."""
 
-    def _accept(self) -> None:
-        client, _ = self._listener.accept()
-        try:
-            server = socket.create_connection(self._target, 2.0)
-        except OSError:
-            client.close()
-            return
-        server.settimeout(None)
-        self._servers.add(server)
-        self._selector.register(client, selectors.EVENT_READ, server)
-        self._selector.register(server, selectors.EVENT_READ, client)
+    def __init__(self, target: str) -> None:
+        self.mute = threading.Event()
+        super().__init__(target)
 
-    def _hang_up(self) -> None:
-        pairs = [key for key in self._selector.get_map().values() if key.data is not None]
-        for key in pairs:
-            self._close(key.fileobj, key.data)
-
-    def _close(self, *ends: socket.socket) -> None:
-        self._servers.difference_update(ends)
-        for end in ends:
-            with suppress(KeyError, ValueError):
-                self._selector.unregister(end)
-            end.close()
+    def _pass_on(self, data: bytes, source: socket.socket, target: socket.socket) -> None:
+        if self.mute.is_set() and source.getpeername() == self._target:
+            source.shutdown(socket.SHUT_RDWR)  # both hear of it
+            raise ConnectionResetError
+        super()._pass_on(data, source, target)

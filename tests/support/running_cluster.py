@@ -10,11 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from pyspider_zk.cluster.directory import Directory
 from pyspider_zk.config import SECRET_FILE_VARIABLE, Settings, settings_from
-from pyspider_zk.errors import ClusterError
 from pyspider_zk.local.child import tail
 from pyspider_zk.local.folder import Running, running_in, zookeeper_environ
+from tests.support.connected import is_settled
 from tests.support.ports import own_port
 from tests.support.processes import PROGRAM, ROOT
 
@@ -50,13 +49,7 @@ def _ready(folder: Path) -> Running:
 
 
 def _settled(running: Running) -> bool:
-    try:
-        with Directory(settings_of(running)) as directory:
-            cluster = directory.read()
-    except ClusterError:  # not yet
-        return False
-    owned = all(slot.owner in cluster.members for slot in cluster.assignment.slots)
-    return owned and sum(map(len, cluster.components.values())) >= 4 and listens(running.webui)
+    return is_settled(settings_of(running), components=4) and listens(running.webui)
 
 
 def settings_of(running: Running) -> Settings:

@@ -82,7 +82,6 @@ class Authority:
 
 
 def authority(folder: Path) -> Authority:
-    """Make an authority in the folder."""
     made = trustme.CA()
     server, client = made.issue_cert(NAME), made.issue_cert("crawl@example.org")
     files = Authority(
@@ -91,11 +90,15 @@ def authority(folder: Path) -> Authority:
     made.cert_pem.write_to_path(str(files.ca))
     client.cert_chain_pems[0].write_to_path(str(files.certificate))
     files.key.write_bytes(client.private_key_pem.bytes())
-    key = serialization.load_pem_private_key(server.private_key_pem.bytes(), None)
-    form = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8)  # ZooKeeper's only one
-    text = key.private_bytes(*form, serialization.NoEncryption())
-    files.server.write_bytes(text + server.cert_chain_pems[0].bytes())
+    files.server.write_bytes(private_key(server).encode() + server.cert_chain_pems[0].bytes())
     return files
+
+
+def private_key(made: trustme.LeafCert) -> str:
+    """Return the private key in the one form that ZooKeeper reads."""
+    key = serialization.load_pem_private_key(made.private_key_pem.bytes(), None)
+    form = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8)
+    return key.private_bytes(*form, serialization.NoEncryption()).decode()
 
 
 @contextmanager

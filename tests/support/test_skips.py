@@ -11,7 +11,7 @@ from tests.support.skips import WITHOUT_NAMESPACES
 
 IMPORTS = """import pytest
 from pyspider_zk.errors import MissingService
-from tests.chaos.network import NotPermitted
+from tests.support.network import NotPermitted
 from tests.support.needed import skip_without_needed
 """
 

@@ -61,7 +61,6 @@ class World:
         self.projectdb = self.database("project")
 
     def database(self, kind: str) -> Any:
-        """Return a connection of its own to a database."""
         made = connect_database(f"sqlite+{kind}db:///{self.folder}/{kind}.db")
         made._execute("PRAGMA synchronous=OFF")  # no test pulls the plug
         return made
@@ -206,7 +205,6 @@ def granted(epoch: int) -> SoleOwner:
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
-    """Give an empty world."""
     return World(tmp_path)
 
 

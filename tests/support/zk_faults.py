@@ -1,9 +1,18 @@
-"""A connection that loses replies: the request was carried out, and nobody hears of it."""
+"""What ZooKeeper does to a connection at its worst: replies that are lost, and every refusal."""
 
-from collections.abc import Callable, Sequence
+import itertools
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from kazoo import exceptions
+from kazoo.exceptions import KazooException, RolledBackError, RuntimeInconsistency
+from kazoo.protocol import serialization as sent
 
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import Unavailable
+from pyspider_zk.groups.group import Group, Participant
 from pyspider_zk.zookeeper.connection import Connection, Watch
 from pyspider_zk.zookeeper.steps import Step
 from tests.support.connected import HUNG
@@ -67,3 +76,138 @@ class Lossy(Connection):
         if hook:
             hook()
         return super().find(path, watch)
+
+
+Refusal = type[KazooException]
+
+STEP = "a step of multi"
+CALLS: dict[str, type[Any]] = {
+    "get": sent.GetData,
+    "children": sent.GetChildren,
+    "exists": sent.Exists,
+    "acls": sent.GetACL,
+    "create": sent.Create,
+    "set": sent.SetData,
+    "delete": sent.Delete,
+    "protect": sent.SetACL,
+    "sync": sent.Sync,
+    "multi": sent.Transaction,
+    STEP: sent.Transaction,
+}
+"""What a call sends."""
+
+
+def all_refusals() -> list[Refusal]:
+    """Return all errors that kazoo knows, those of the server and its own."""
+    found = [each for each in vars(exceptions).values() if _is_error(each)]
+    return sorted(set(found), key=lambda each: each.__name__)
+
+
+def _is_error(each: object) -> bool:
+    return isinstance(each, type) and issubclass(each, KazooException)
+
+
+class Refusing:
+    """Lets calls of one kind fail, of one connection; counts those that did.
+
+    Threads: any.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._client = connection._client
+        self._call = self._client._call
+        self._client._call = self._answered
+        self._now: tuple[str, Refusal] | None = None
+        self.count = 0
+
+    @contextmanager
+    def refusing(self, call: str, refusal: Refusal) -> Iterator[None]:
+        """Let all calls of a kind fail while the block runs."""
+        self.count = 0
+        self._now = (call, refusal)
+        try:
+            yield
+        finally:
+            self._now = None
+
+    def _answered(self, request: Any, answer: Any) -> Any:
+        call, refusal = self._now or ("", KazooException)
+        if not call or type(request) is not CALLS[call]:
+            return self._call(request, answer)
+        self.count += 1
+        if call == STEP:
+            answer.set(_rolled_back(len(request.operations), refusal))
+        else:
+            answer.set_exception(refusal())
+        return True
+
+
+def _rolled_back(steps: int, refusal: Refusal) -> list[KazooException]:
+    """Return what the server answers if the step in the middle fails."""
+    before = steps // 2
+    after = [RuntimeInconsistency() for _ in range(steps - before - 1)]
+    return [*(RolledBackError() for _ in range(before)), refusal(), *after]
+
+
+PATIENCE = 60.0
+
+_times = itertools.count()
+
+
+class GroupPlace:
+    """One would-be participant with a connection of its own."""
+
+    def __init__(self, settings: Settings, name: str, run: str) -> None:
+        self.connection = Lossy(settings)
+        self.connection.start()
+        self.name = name
+        self.group = Group(self.connection, settings.root, "work", run)
+
+    def join(self, patience: float = PATIENCE) -> int:
+        return self.group.join(Participant(0, self.name, "host", 1, next(_times)), patience).number
+
+    def vanish(self) -> None:
+        """End without leaving, as a process that was killed."""
+        self.connection.stop()
+
+
+class Places:
+    def __init__(self, settings: Settings, stack: ExitStack) -> None:
+        self._settings = settings
+        self._stack = stack
+
+    def make(self, name: str = "", run: str = "") -> GroupPlace:
+        place = GroupPlace(self._settings, name, run)
+        self._stack.callback(place.connection.stop)
+        return place
+
+    def join(self, *names: str) -> list[GroupPlace]:
+        places = [self.make(name) for name in names]
+        for place in places:
+            place.join()
+        return places
+
+
+def together(*tasks: Callable[[], object]) -> None:
+    """Do all at once, each in a thread, and fail if one fails."""
+    failures: list[BaseException] = []
+    fence = threading.Barrier(len(tasks))
+
+    def run(task: Callable[[], object]) -> None:
+        try:
+            fence.wait(60)
+            task()
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=run, args=(task,)) for task in tasks]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+
+
+def tree(connection: Connection, path: str) -> list[str]:
+    below = [tree(connection, f"{path}/{name}") for name in sorted(connection.children(path))]
+    return [path, *(found for part in below for found in part)]

@@ -20,7 +20,7 @@ from pyspider_zk.config import Settings
 from pyspider_zk.errors import ClusterError, ConfigError
 from pyspider_zk.hooks import ClusterFetcher
 from pyspider_zk.rpc.client import call, credentials_of
-from tests.support.rpc_url import rpc_url
+from tests.support.connected import rpc_url
 from tests.support.secured_servers import authority
 from tests.support.stand_ins import running
 

@@ -17,12 +17,12 @@ from pyspider_zk.config import Settings
 from pyspider_zk.controller import WorkerController
 from pyspider_zk.local.services import ZooKeeperServer
 from pyspider_zk.zookeeper.waiting import boottime
-from tests.chaos.network import HUB_ADDRESS, Network, check_permission
 from tests.support.crew import Crew, OpenTimes
 from tests.support.needed import skip_without_needed
+from tests.support.network import HUB_ADDRESS, Network, check_permission
 from tests.support.processes import ROOT, program
 from tests.support.waiting import eventually
-from tests.support.zk_groups import together
+from tests.support.zk_faults import together
 
 pytestmark = [pytest.mark.zk, pytest.mark.slow]
 
@@ -39,7 +39,7 @@ class FarProcess:
 
     def __init__(self, network: Network, name: str, settings: Settings) -> None:
         self._inside = network.inside("far")
-        command = [*self._inside, *program(name), json.dumps(asdict(settings))]
+        command = [*self._inside, *program("far"), name, json.dumps(asdict(settings))]
         self._process = subprocess.Popen(
             command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
@@ -91,7 +91,7 @@ def settings(
 @pytest.fixture
 def far(network: Network, settings: Settings) -> Iterator[FarProcess]:
     """Give a member at the other end of a link of its own."""
-    far = FarProcess(network, "far_member", settings)
+    far = FarProcess(network, "member", settings)
     yield far
     far.kill()
 
@@ -99,7 +99,7 @@ def far(network: Network, settings: Settings) -> Iterator[FarProcess]:
 @pytest.fixture
 def holder(network: Network, settings: Settings) -> Iterator[FarProcess]:
     """Give a participant with a number and a lock at the other end of a link of its own."""
-    far = FarProcess(network, "far_holder", replace(settings, session=6.0))
+    far = FarProcess(network, "holder", replace(settings, session=6.0))
     yield far
     far.kill()
 

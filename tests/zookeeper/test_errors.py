@@ -17,7 +17,7 @@ from pyspider_zk.errors import ClusterError, SessionLost, Unavailable
 from pyspider_zk.zookeeper.connection import Connection
 from pyspider_zk.zookeeper.errors import OUTDATED, is_answer
 from pyspider_zk.zookeeper.steps import Check, Create, Delete, Write
-from tests.support.zk_refusals import CALLS, STEP, Refusal, Refusing, all_refusals
+from tests.support.zk_faults import CALLS, STEP, Refusal, Refusing, all_refusals
 
 STEPS = [Check("/a"), Create("/b", b""), Write("/c", b""), Delete("/d")]
 

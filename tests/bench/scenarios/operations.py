@@ -1,4 +1,4 @@
-"""Batches over many projects, and the pages that people look at all day, with five schedulers."""
+"""Batches over many projects, and the pages that people look at all day."""
 
 import time
 from typing import Any
@@ -7,9 +7,17 @@ from urllib.request import urlopen
 from pyspider.database import connect_database
 
 from pyspider_zk.client import Client
+from pyspider_zk.cluster.directory import Directory
+from pyspider_zk.cluster.event_log import EventLog
+from pyspider_zk.cluster.tree import Tree
+from pyspider_zk.jobs.batch_service import BatchService
+from pyspider_zk.jobs.queue import JobQueue
 from pyspider_zk.local.folder import Running
+from pyspider_zk.projects.selection import Selection
+from pyspider_zk.zookeeper.connection import Connection
 from tests.bench.bench import Bench
-from tests.bench.figures import percentile
+from tests.bench.databases import add_projects
+from tests.bench.figures import percentile, summary
 from tests.support.running_cluster import settings_of, up
 
 SCHEDULERS = 5
@@ -37,7 +45,7 @@ class Handler(BaseHandler):
 """
 
 
-def scenario(bench: Bench) -> dict[str, Any]:
+def operations(bench: Bench) -> dict[str, Any]:
     """Return seconds of batches and pages; ``/robots.txt`` asks nobody anything."""
     folder = bench.folder / "operations"
     folder.mkdir()
@@ -117,3 +125,41 @@ def _page(url: str) -> dict[str, float]:
             answer.read()
         taken.append(time.perf_counter() - begin)
     return {"p50_s": percentile(taken, 0.5), "longest_s": max(taken)}
+
+
+ACCEPT_SCRIPT = "x" * 2000
+
+
+def accept(bench: Bench) -> dict[str, Any]:
+    """Return seconds of each step, by database."""
+    return {database: _measured(bench, database) for database in bench.some_databases}
+
+
+def _measured(bench: Bench, database: str) -> dict[str, Any]:
+    place = bench.place(database)
+    names = [f"project_{number}" for number in range(bench.size.accepted)]
+    add_projects(place.databases, names, "STOP", ACCEPT_SCRIPT)
+    connection, tree = Connection(place.settings), Tree(place.settings.root)
+    connection.start()
+    try:
+        jobs, events = JobQueue(connection, tree.jobs), EventLog(connection, tree)
+        projectdb = connect_database(place.databases["projectdb"])
+        read = Directory(place.settings, connection).read
+        service = BatchService(projectdb, jobs, events, read, place.settings.slots)
+        return summary([_accepted(service) for _ in range(bench.size.runs)])
+    finally:
+        connection.stop()
+
+
+def _accepted(service: BatchService) -> dict[str, float]:
+    begin = time.perf_counter()
+    batch = service.submit("start", Selection(all=True))
+    accepted = time.perf_counter()
+    service.batch(batch["id"])
+    told = time.perf_counter()
+    service.cancel(batch["id"])
+    return {
+        "accepted_s": accepted - begin,
+        "told_s": told - accepted,
+        "jobs": sum(batch["jobs"].values()),
+    }

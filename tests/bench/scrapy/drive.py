@@ -57,7 +57,6 @@ class LinkSpider:
         self._random = random.Random(1)  # noqa: S311 - no secret
 
     def on_page(self):
-        """Return the links of one more page."""
         old = [self._random.randint(1, self._told) for _ in range(self._old if self._told else 0)]
         new = range(self._told + 1, self._told + 1 + self._new)
         self._told += self._new
@@ -68,7 +67,6 @@ class LinkSpider:
 
 
 def drive(scheduler, links, seconds):
-    """Return what so many seconds show."""
     pages, begin, cpu = 0, time.monotonic(), _cpu()
     while pages % LOOK or time.monotonic() - begin < seconds:
         for request in links.on_page():

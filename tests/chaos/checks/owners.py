@@ -5,8 +5,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from tests.chaos.commits import Commit
 from tests.chaos.history import Effect, History, Hit
+from tests.chaos.recorder import Commit
 
 
 class Overlap(NamedTuple):

@@ -5,10 +5,9 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from tests.chaos.checks.faults import meets, redis_was_down
-from tests.chaos.checks.moves import SlotMoves
+from tests.chaos.checks.losses import FAILED, SUCCESS
+from tests.chaos.checks.moves import SlotMoves, meets, redis_was_down
 from tests.chaos.checks.owners import without_paused
-from tests.chaos.checks.pages import FAILED, SUCCESS
 from tests.chaos.history import INFINITY, Effect, History, SlotTenure
 
 HELD_UP = 1.0
@@ -116,7 +115,9 @@ class _Judge:
         return (
             first.outcome != "done"  # whether it went out is not known
             or self._moves.broken(first.slot, since, until)
-            or any(meets(hit, since, until, 1.0) for hit in self._hits if _is_redis(hit.kind))
+            or any(
+                meets(hit, since, until, 1.0) for hit in self._hits if hit.kind == "redis_restart"
+            )
             or self._clock_jumped(first.slot, since, until)
         )
 
@@ -182,7 +183,3 @@ def _name(effect: Effect) -> str:
 
 def _is_page(effect: Effect) -> bool:
     return effect.url.startswith("http")
-
-
-def _is_redis(kind: str) -> bool:
-    return kind == "redis_restart"

@@ -1,1 +1,0 @@
-"""Databases, Redis and ZooKeeper away for a time, while a cluster crawls."""

@@ -1,1 +1,0 @@
-"""Bad input into every surface of a running cluster."""
