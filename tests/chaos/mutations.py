@@ -101,9 +101,8 @@ def _ends(scheduler: Any) -> None:
 
 
 def _drop_tasks(scheduler: Any, is_meant: Callable[[dict[str, Any]], bool]) -> None:
-    applier = scheduler.slot_scheduler.applier
-    apply = applier._apply_checked
-    applier._apply_checked = lambda task: True if is_meant(task) else apply(task)
+    request = scheduler.request
+    scheduler.request = lambda task: True if is_meant(task) else request(task)
 
 
 def _share(task: Mapping[str, Any]) -> int:

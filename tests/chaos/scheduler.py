@@ -12,19 +12,18 @@ from contextlib import ExitStack, contextmanager
 from queue import Full
 from typing import Any
 
-from pyspider.scheduler.scheduler import Project
-from pyspider.scheduler.task_queue import TaskQueue
-
 from pyspider_zk.cluster.ownership import Ownership
 from pyspider_zk.errors import FenceClosed
 from pyspider_zk.hooks import ClusterScheduler
+from pyspider_zk.scheduling.project import LoadedProject
+from pyspider_zk.scheduling.window import Window
 from pyspider_zk.tasks.database import Seals, TaskWrite
 from tests.chaos.mutations import MUTATIONS
 from tests.chaos.recorder import PROCESSING_TIMEOUT, Recorder, boottime, note_commit
 
 # What a restarting Redis loses between pyspider's components is tried again after ten minutes;
 # a run of a minute cannot wait for that.
-TaskQueue.processing_timeout = PROCESSING_TIMEOUT
+Window.processing_timeout = PROCESSING_TIMEOUT
 
 
 class ChaosScheduler(ClusterScheduler):
@@ -52,8 +51,8 @@ class ChaosScheduler(ClusterScheduler):
         mine = (one for one in list(self.projects.values()) if self.fence.slot(one.name) == slot)
         return {one.name: self._state(one) for one in mine}
 
-    def _state(self, project: Project) -> dict[str, Any]:
-        tasks, hours = project.task_queue, self._cnt["1h"].counters
+    def _state(self, project: LoadedProject) -> dict[str, Any]:
+        tasks, hours = project.task_queue, self.counters["1h"].counters
         ends = (hours.get((project.name, event)) for event in ("success", "failed", "retry"))
         return {
             "bucket": tasks.bucket.bucket,
