@@ -66,6 +66,8 @@ class MessageApplier:
         self._looked_at.clear()
         self._clear.clear()
         self.touched.clear()
+        if self._intake.is_empty:
+            return
         self._read_ahead()
         with self._engine.counts.collecting():
             if with_parked:
@@ -80,6 +82,8 @@ class MessageApplier:
         Raises:
             ClusterError: the task database is away, or the fence is closed.
         """
+        if not self.unfinished():
+            return
         self._closed = {
             slot for slot in self._intake.unsettled if not self._fence.is_slot_open(slot)
         }
@@ -120,6 +124,7 @@ class MessageApplier:
 
     def _read_ahead(self) -> None:
         """Read the rows of the tasks that this round may apply, all of a project at once."""
+        self._engine.taskdb.forget_rows()
         wanted: dict[str, set[Any]] = {}
         for project, taskid in (*self._asked_for(), *self._stray_packs()):
             wanted.setdefault(project, set()).add(taskid)

@@ -121,6 +121,10 @@ class TaskStore:
 
     # -- rows as this round sees them -------------------------------------------------------------
 
+    def forget_rows(self) -> None:
+        """Forget the rows that were read ahead."""
+        self._rows.clear()
+
     def read_ahead(self, project: str, taskids: Collection[Any]) -> None:
         """Read rows of a project that will be needed before the next commit."""
         rows = self.get_many(project, taskids, KNOWN)

@@ -37,8 +37,8 @@ def test_a_driver_that_does_not_start_is_named_with_its_remedy() -> None:
     environ = os.environ | {"PLAYWRIGHT_NODEJS_PATH": "/bin/false", "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-c", STARTS]  # Playwright leaves behind what it failed to start
     done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
-    said = done.stderr.splitlines()[-1]
-    assert re.search(r"MissingService: .*driver does not start.*libatomic1", said), done.stderr
+    said = r"^pyspider_zk\.errors\.MissingService: .*driver does not start.*libatomic1"
+    assert re.search(said, done.stderr, re.MULTILINE), done.stderr
 
 
 class Held:

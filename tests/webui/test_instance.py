@@ -172,7 +172,7 @@ def test_a_task_goes_through_any_member_to_the_slot_of_its_project(
             task = {"taskid": "t", "project": "p", "url": "data:,t", "schedule": {"exetime": 9e9}}
             eventually(lambda: rpc.newtask(task))
             # then
-            eventually(lambda: "p" in owner.projects and owner.projects["p"].task_queue.size())
+            eventually(lambda: "p" in owner.projects and len(owner.projects["p"].task_queue))
             assert rpc.size() == 1
 
 

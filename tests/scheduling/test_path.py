@@ -1,0 +1,83 @@
+"""How much code a round runs: a reader follows it from function to function.
+
+The bounds are to fall, never to rise; the walk in ``architecture.md`` tells where a task comes by.
+"""
+
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+
+import pyspider_zk
+from tests.support.world import World, crawling
+
+PACKAGE = Path(pyspider_zk.__file__).parent
+WALK = PACKAGE.parent / "docs/internals/architecture.md"
+
+ELSEWHERE = {"workers/processor.py", "workers/outbox.py", "queues/redis_streams.py"}
+"""Where a task comes by in another process, or with another message queue."""
+
+Functions = set[tuple[str, str]]
+"""Modules, and the names of functions in them."""
+
+
+def traced(work: Callable[[], object]) -> Functions:
+    """Return which functions of ours a piece of work runs."""
+    found: Functions = set()
+
+    def note(frame: FrameType, event: str, _: Any) -> None:
+        code = frame.f_code
+        if event == "call" and code.co_filename.startswith(str(PACKAGE)):
+            module = Path(code.co_filename).relative_to(PACKAGE)
+            found.add((str(module), code.co_qualname))
+
+    sys.setprofile(note)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return found
+
+
+def size(functions: Functions) -> tuple[int, int]:
+    """Return how many functions and how many modules there are."""
+    return len(functions), len({module for module, _ in functions})
+
+
+@pytest.fixture
+def rounds(world: World, task: Callable[..., dict[str, Any]]) -> dict[str, Functions]:
+    """Give what a round runs that finds nothing, a new task, and a status pack."""
+    scheduler = crawling(world)
+    world.new(task("p", "first"))
+    scheduler.run_once()
+    world.finish(*world.dispatched())
+    for _ in range(2):
+        scheduler.run_once()
+    idle = traced(scheduler.run_once)
+    world.new(task("p", "second"))
+    new = traced(scheduler.run_once)
+    world.finish(*world.dispatched())
+    return {"idle": idle, "new": new, "pack": traced(scheduler.run_once)}
+
+
+@pytest.mark.parametrize(
+    ("kind", "functions", "modules"), [("idle", 130, 34), ("new", 295, 50), ("pack", 265, 50)]
+)
+def test_a_round_runs_no_more_code_than_before(
+    rounds: dict[str, Functions], kind: str, functions: int, modules: int
+) -> None:
+    found = size(rounds[kind])
+    assert found[0] <= functions
+    assert found[1] <= modules
+
+
+def test_the_walk_of_a_new_task_names_where_it_comes_by(rounds: dict[str, Functions]) -> None:
+    text = WALK.read_text()
+    walk = text[text.index("### A new task") : text.index("### A slot's move")]
+    named = set(re.findall(r"`([a-z_]+/[a-z_]+\.py)`", walk))
+    ran = {module for module, _ in rounds["new"]}
+    assert named - ELSEWHERE - ran == {"tasks/shared.py"}
