@@ -135,6 +135,8 @@ class ProjectSet:
 
     def _follow_changes(self) -> None:
         changes = self._rows.changes()
+        if changes.changed:
+            self._engine.taskdb.look_again()  # one that was restored may have tasks already
         for name in changes.gone:
             if name in self._engine.projects or name in self.quarantine:
                 logger.warning("project %s is gone from the database", name)

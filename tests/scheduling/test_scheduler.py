@@ -466,3 +466,20 @@ def test_a_page_that_is_never_crawled_again_is_tried_again_after_a_failure(
         scheduler.run_once()
 
     assert [again["schedule"]["retried"] for again in world.dispatched()] == [1]
+
+
+def test_tasks_that_were_there_before_their_project_are_sent(world: World, task: Task) -> None:
+    """A restored backup, or rows of before the cluster: nobody else tells of their table."""
+    world.project("q")
+    scheduler = world.scheduler()
+    scheduler.run_once()
+    scheduler.run_once()
+    world.taskdb.insert("p", "t", {**task("p"), "status": ACTIVE})
+    world.project("p")
+    world.script_is_known("p")
+    scheduler.rows.look_soon()
+
+    for _ in range(3):
+        scheduler.run_once()
+
+    assert [each["taskid"] for each in world.dispatched()] == ["t"]
