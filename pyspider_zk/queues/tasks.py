@@ -11,6 +11,8 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from pyspider_zk.errors import BadMessage
 from pyspider_zk.projects.names import PROJECT_NAME_LIMIT, check_project_name, is_project_name
 from pyspider_zk.queues.names import QueueKind
+from pyspider_zk.tasks.columns import COLUMNS
+from pyspider_zk.tasks.documents import DOCUMENTS
 
 REQUIRED = ("taskid", "project", "url")
 
@@ -18,28 +20,8 @@ NUMBERS = ("priority", "retries", "retried", "exetime", "age")
 """The parts of a schedule that pyspider compares. A value of another type would fail every round of
 the project's owner as long as it is in a queue."""
 
-
-COLUMNS = (
-    *REQUIRED,
-    "status",
-    "schedule",
-    "fetch",
-    "process",
-    "track",
-    "lastcrawltime",
-    "updatetime",
-)
-"""The columns of pyspider's task databases. Their SQL is built from the names of a task's keys, so
-any other key would allow SQL injection."""
-
-TaskKey = tuple[str, Any]
-"""A project and the id of a task in it."""
-
 DISPATCHED = ("type", "group", "project_md5sum", "project_updatetime")
 """Keys that the scheduler adds for fetcher and processor; databases do not store them."""
-
-PARTS = ("schedule", "fetch", "process", "track")
-"""Columns that databases store as JSON."""
 
 TASKID_LIMIT = 255  # characters
 URL_LIMIT = 2**20  # characters; a data: URL may carry something
@@ -110,7 +92,7 @@ def check_task(task: object) -> None:
     _check_text("url", task["url"], URL_LIMIT)
     if not task.keys().isdisjoint(_NUMBER_COLUMNS):
         _check_numbers(task)
-    for part in PARTS:
+    for part in DOCUMENTS:
         if part in task:
             _check_part(part, task[part])
     if task.get("schedule"):

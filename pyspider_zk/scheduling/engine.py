@@ -20,7 +20,7 @@ from pyspider.libs.task_log import TaskLog
 from pyspider_zk.cluster.ownership import Fence
 from pyspider_zk.errors import Unavailable
 from pyspider_zk.projects.rows import is_number
-from pyspider_zk.queues.tasks import PARTS, REQUIRED, TaskKey, own_task, usable_schedule
+from pyspider_zk.queues.tasks import REQUIRED, own_task, usable_schedule
 from pyspider_zk.scheduling.attention import Attention
 from pyspider_zk.scheduling.counters import (
     DONE,
@@ -48,6 +48,8 @@ from pyspider_zk.scheduling.task_rules import (
     without_validators,
 )
 from pyspider_zk.scheduling.window import WindowSize
+from pyspider_zk.tasks.columns import TaskKey
+from pyspider_zk.tasks.documents import DOCUMENTS
 from pyspider_zk.tasks.store import TaskStore
 
 logger = logging.getLogger("scheduler")
@@ -111,7 +113,7 @@ class TaskEngine:
     }
     get_info_attributes: ClassVar = ["min_tick", "retry_delay", "crawl_config"]
     merge_task_fields: ClassVar = [*REQUIRED, "status", "schedule", "lastcrawltime"]
-    request_task_fields: ClassVar = [*REQUIRED, "status", *PARTS, "lastcrawltime"]
+    request_task_fields: ClassVar = [*REQUIRED, "status", *DOCUMENTS, "lastcrawltime"]
 
     def __init__(
         self,
@@ -213,8 +215,9 @@ class TaskEngine:
         is_forced = task.get("schedule", {}).get("force_update", False)
         if is_forced and tasks.is_processing(taskid):
             return False
-        undo, result = tasks.undo(taskid), None
+        result = None
         if is_forced or not self._is_pending(project, taskid):
+            undo = tasks.undo(taskid)
             result = self.on_request(task)
             self.taskdb.on_refusal(project.name, taskid, undo)
         if result is None:
@@ -415,7 +418,7 @@ class TaskEngine:
         """
         project = self.projects[task["project"]]
         task_log.info("select %(project)s:%(taskid)s %(url)s", task)
-        for part in PARTS:
+        for part in DOCUMENTS:
             if part in task and not isinstance(task[part], dict):
                 task[part] = {}
         if task.get("schedule", {}).get(UNCONDITIONAL) and "track" in task:

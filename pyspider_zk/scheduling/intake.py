@@ -15,8 +15,8 @@ from contextlib import contextmanager, suppress
 from pyspider_zk.errors import BadMessage, FenceClosed, Unavailable
 from pyspider_zk.queues.api import SlotQueues, published
 from pyspider_zk.queues.names import QueueKind, SlotQueue
-from pyspider_zk.queues.tasks import TaskKey
 from pyspider_zk.scheduling.parking import Disposition, InFlightMessage, Parking
+from pyspider_zk.tasks.columns import TaskKey
 
 logger = logging.getLogger("scheduler")
 

@@ -13,20 +13,14 @@ from typing import Any
 
 from pyspider_zk.errors import BadMessage, ClusterError, DatabaseAway
 from pyspider_zk.queues.names import QueueKind
-from pyspider_zk.queues.tasks import (
-    TaskKey,
-    check_pack,
-    check_task,
-    own_task,
-    usable_info,
-    with_url,
-)
+from pyspider_zk.queues.tasks import check_pack, check_task, own_task, usable_info, with_url
 from pyspider_zk.scheduling.engine import TaskEngine
 from pyspider_zk.scheduling.heartbeat import Heartbeat
 from pyspider_zk.scheduling.intake import Intake
 from pyspider_zk.scheduling.parking import Disposition, InFlightMessage
 from pyspider_zk.scheduling.project import LoadedProject
 from pyspider_zk.scheduling.project_set import ProjectSet
+from pyspider_zk.tasks.columns import TaskKey
 
 logger = logging.getLogger("scheduler")
 

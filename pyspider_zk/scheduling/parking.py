@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from pyspider_zk.errors import Unavailable
 from pyspider_zk.queues.api import Delivery, Parked, ParkingLot, ParkingMove, in_order
-from pyspider_zk.queues.tasks import TaskKey
+from pyspider_zk.tasks.columns import TaskKey
 
 logger = logging.getLogger("scheduler")
 

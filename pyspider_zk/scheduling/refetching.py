@@ -9,9 +9,10 @@ from pyspider.database.base.taskdb import TaskDB
 
 from pyspider_zk.errors import BadMessage, brief
 from pyspider_zk.jobs.execution import OperationRefused, ProjectTarget
-from pyspider_zk.queues.tasks import TaskKey, usable_schedule
+from pyspider_zk.queues.tasks import usable_schedule
 from pyspider_zk.scheduling.engine import TaskEngine
 from pyspider_zk.scheduling.message_applier import MessageApplier
+from pyspider_zk.tasks.columns import TaskKey
 
 logger = logging.getLogger("scheduler")
 

@@ -7,6 +7,13 @@ from typing import Any
 
 from pyspider_zk.tasks.documents import DOCUMENTS, to_json
 
+TaskKey = tuple[str, Any]
+"""A project and the id of a task in it."""
+
+COLUMNS = ("taskid", "project", "url", "status", *DOCUMENTS, "lastcrawltime", "updatetime")
+"""The columns of pyspider's task databases. Their SQL is built from the names of a task's keys, so
+any other key would allow SQL injection."""
+
 Encoder = Callable[[Any], Any]
 """Returns a value as it is stored; raises TypeError, ValueError or OverflowError."""
 
@@ -142,7 +149,3 @@ def _number(endless: bool, value: Any) -> Any:
     if not (endless or math.isfinite(value)):
         raise ValueError("the number is not finite")
     return float(value)
-
-
-COLUMNS = tuple(untyped())
-"""All of a task."""

@@ -15,16 +15,13 @@ from pyspider.database.base.taskdb import TaskDB
 
 from pyspider_zk.databases.guarded import Guarded
 from pyspider_zk.errors import ClusterError
-from pyspider_zk.tasks.columns import COLUMNS
+from pyspider_zk.tasks.columns import COLUMNS, TaskKey
 from pyspider_zk.tasks.database import Seals, TaskDatabase, TaskWrite
 from pyspider_zk.tasks.documents import DOCUMENTS, from_json
 from pyspider_zk.tasks.pages import ActivePage
 from pyspider_zk.tasks.seals import UNSEALED
 
 T = TypeVar("T")
-
-TaskKey = tuple[str, Any]
-"""A project and the id of a task in it."""
 
 Check = Callable[[Collection[str]], None]
 """Function that is called with the names of projects just before a transaction ends; what it raises
@@ -132,11 +129,6 @@ class TaskStore:
             row = rows.get(taskid)
             if row is not None or taskid not in rows:  # else whoever needs it finds out again
                 self._rows[project, taskid] = row
-
-    def is_new(self, project: str, taskid: Any) -> bool:
-        """Return whether a task is known to have no row, and none was written since."""
-        key = project, taskid
-        return key not in self._writes and key in self._rows and self._rows[key] is None
 
     def get_task(
         self, project: str, taskid: Any, fields: Sequence[str] | None = None

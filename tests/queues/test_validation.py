@@ -11,7 +11,8 @@ from pyspider_zk.errors import BadMessage
 from pyspider_zk.queues import caps
 from pyspider_zk.queues.codec import decode, decode_delivered
 from pyspider_zk.queues.names import QueueKind
-from pyspider_zk.queues.tasks import PARTS, check_pack, check_task, is_valid
+from pyspider_zk.queues.tasks import check_pack, check_task, is_valid
+from pyspider_zk.tasks.documents import DOCUMENTS
 
 TASK = {
     "taskid": "t",
@@ -121,7 +122,7 @@ def test_a_key_that_comes_twice_counts_as_it_does_elsewhere() -> None:
 
 
 def test_what_components_send_is_valid() -> None:
-    bare = {key: value for key, value in TASK.items() if key not in PARTS}
+    bare = {key: value for key, value in TASK.items() if key not in DOCUMENTS}
     assert is_valid(NEW, sent({**bare, "project": "q", "url": "http://é/"}))
     assert is_valid(NEW, sent(TASK))
     assert is_valid(STATUS, sent(PACK))
