@@ -4,29 +4,9 @@ from edits.edit import Edit, Span
 
 _FILE = "pyspider/scheduler/scheduler.py"
 _LOOP = "Tornado 6 has no io_loop argument: a timer takes the loop it starts in"
-_LINES = "three lines per task were a sixth of a scheduler's processor time"
 _QUIT = "quit() has to end every thread and free the port, whoever calls it"
 
 EDITS = (
-    Edit(
-        _FILE,
-        "logger = logging.getLogger('scheduler')\n",
-        "logger = logging.getLogger('scheduler')\ntask_log = TaskLog(logger)\n",
-        _LINES,
-    ),
-    Edit(
-        _FILE,
-        "from pyspider.libs.base_handler import BaseHandler\n",
-        "from pyspider.libs.base_handler import BaseHandler\n"
-        "from pyspider.libs.task_log import TaskLog\n",
-        _LINES,
-    ),
-    *(
-        Edit(
-            _FILE, f"logger.info('{line} %(project)s", f"task_log.info('{line} %(project)s", _LINES
-        )
-        for line in ("new task", "select", "task done")
-    ),
     Edit(
         _FILE,
         "        self._quit = False\n        self._exceptions = 0\n",

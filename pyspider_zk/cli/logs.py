@@ -24,7 +24,6 @@ TRAIL = "pyspider_zk.jobs.execution"
 # As pyspider and we write a task in a sentence; its id is a hash, or names a callback. Only our own
 # words stand before it: what a page says stands behind it, and may look the same.
 _TASK = re.compile(r"(?:\[\d+\] |[a-z]+ )*([A-Za-z_]\w*):([0-9a-f]{32}|_?on_\w+)(?![^\s,:])")
-_PLAIN = re.compile("[ -~]*")
 _INDENT = "    "
 _tracebacks = logging.Formatter()
 
@@ -40,10 +39,6 @@ class Escape:
             traceback = _tracebacks.formatException(record.exc_info)
             record.exc_text = "\n".join(_INDENT + escaped(line) for line in traceback.split("\n"))
         return True
-
-    def leaves(self, message: str) -> bool:
-        """Return whether a message, and each part of it, surely stays; ``DirectLines`` asks."""
-        return len(message) <= LIMIT and _PLAIN.fullmatch(message) is not None
 
 
 def keep_lines_apart() -> None:

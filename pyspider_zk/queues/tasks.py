@@ -151,9 +151,7 @@ def _is_report(track: Mapping[str, Any]) -> bool:
 
 def _has_numbers(schedule: Mapping[str, Any]) -> bool:
     """Return whether a schedule has no texts where pyspider compares numbers."""
-    return schedule.keys().isdisjoint(NUMBERS) or not any(
-        type(schedule.get(key)) is str for key in NUMBERS
-    )
+    return not any(type(value) is str and key in NUMBERS for key, value in schedule.items())
 
 
 @lru_cache(maxsize=10_000)
@@ -299,11 +297,11 @@ def usable_schedule(schedule: object) -> dict[str, Any]:
     """Return the comparable parts of a schedule; the others get pyspider's defaults."""
     if not isinstance(schedule, dict):
         return {}
-    usable = {**schedule}
-    for key in NUMBERS:
-        if key in usable and not isinstance(usable[key], _NUMERIC):
-            del usable[key]
-    return usable
+    return {
+        key: value
+        for key, value in schedule.items()
+        if key not in NUMBERS or isinstance(value, _NUMERIC)
+    }
 
 
 def usable_info(info: object) -> tuple[dict[str, Any], list[str]]:

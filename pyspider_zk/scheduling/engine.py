@@ -15,7 +15,6 @@ from functools import partial
 from typing import Any, ClassVar
 
 from pyspider.libs.base_handler import BaseHandler
-from pyspider.libs.task_log import TaskLog
 
 from pyspider_zk.cluster.ownership import Fence
 from pyspider_zk.errors import Unavailable
@@ -53,7 +52,6 @@ from pyspider_zk.tasks.documents import DOCUMENTS
 from pyspider_zk.tasks.store import TaskStore
 
 logger = logging.getLogger("scheduler")
-task_log = TaskLog(logger)
 
 ON_FINISHED = "on_finished"
 """The id of the task that calls a script's ``on_finished``."""
@@ -209,19 +207,18 @@ class TaskEngine:
         Returns:
             False: it must wait, for it is to change a task that is in flight.
         """
-        task = own_task(given)
-        project, taskid = self.projects[task["project"]], task["taskid"]
+        project, taskid = self.projects[given["project"]], given["taskid"]
         tasks = project.task_queue
-        is_forced = task.get("schedule", {}).get("force_update", False)
+        is_forced = given.get("schedule", {}).get("force_update", False)
         if is_forced and tasks.is_processing(taskid):
             return False
         result = None
         if is_forced or not self._is_pending(project, taskid):
             undo = tasks.undo(taskid)
-            result = self.on_request(task)
+            result = self.on_request(own_task(given))
             self.taskdb.on_refusal(project.name, taskid, undo)
         if result is None:
-            logger.debug("ignore newtask %(project)s:%(taskid)s %(url)s", task)
+            logger.debug("ignore newtask %(project)s:%(taskid)s %(url)s", given)
             self.counts.unchanged += 1
         return True
 
@@ -247,7 +244,7 @@ class TaskEngine:
         self.insert_task(task)
         self.put_task(task)
         self.counts.count(task["project"], NEW)
-        task_log.info("new task %(project)s:%(taskid)s %(url)s", task)
+        logger.info("new task %(project)s:%(taskid)s %(url)s", task)
         return task
 
     def on_old_request(self, task: Task, old_task: Mapping[str, Any]) -> Any:
@@ -375,7 +372,7 @@ class TaskEngine:
                 self.put_task(task)
         self.update_task(task)
         self.counts.count(task["project"], DONE)
-        task_log.info("task done %(project)s:%(taskid)s %(url)s", task)
+        logger.info("task done %(project)s:%(taskid)s %(url)s", task)
         return task
 
     def on_task_failed(self, task: Task) -> Any:
@@ -417,7 +414,7 @@ class TaskEngine:
         From now on it counts as lost once it has taken longer than it may.
         """
         project = self.projects[task["project"]]
-        task_log.info("select %(project)s:%(taskid)s %(url)s", task)
+        logger.info("select %(project)s:%(taskid)s %(url)s", task)
         for part in DOCUMENTS:
             if part in task and not isinstance(task[part], dict):
                 task[part] = {}

@@ -46,7 +46,7 @@ from pyspider_zk.rpc.tls import server_tls
 from pyspider_zk.scheduling.answers import rpc_functions
 from pyspider_zk.scheduling.arrivals import Arrivals
 from pyspider_zk.scheduling.census import CensusMeasures
-from pyspider_zk.scheduling.engine import TaskEngine, task_log
+from pyspider_zk.scheduling.engine import TaskEngine
 from pyspider_zk.scheduling.measures import SchedulerMeasures, lease_left
 from pyspider_zk.scheduling.member_services import NOT_JOINED, MemberServices, SurveyedQueues
 from pyspider_zk.scheduling.operation_answers import operation_functions
@@ -146,7 +146,6 @@ class ClusterScheduler(TaskEngine):
         try:
             with (
                 on_signals({signal.SIGTERM: self.end, signal.SIGINT: self.quit}),
-                task_log.flushed_late(),
                 collected_between_rounds() as collect_if_due,
                 monitored(self.settings, self._monitoring, self._data),
             ):

@@ -46,6 +46,7 @@ class MessageApplier:
         self._heartbeat = heartbeat
         self.touched: set[str] = set()
         self._looked_at: set[str] = set()  # the projects whose rows were read in this round
+        self._answered: set[TaskKey] = set()  # the tasks whose packs this round applies
         self._clear: dict[str, LoadedProject] = {}
         self._closed: set[int] = set()  # the slots whose fence was closed before the last commit
 
@@ -62,6 +63,7 @@ class MessageApplier:
         self.touched.clear()
         if self._intake.is_empty:
             return
+        self._answered = {(p["project"], p["taskid"]) for p in self._tasks(QueueKind.STATUS)}
         self._read_ahead()
         with self._engine.counts.collecting():
             if with_parked:
@@ -134,23 +136,28 @@ class MessageApplier:
         """Yield the tasks of requests that are compared with rows."""
         for task in self._tasks(QueueKind.NEWTASK):
             project = self._engine.projects.get(task["project"])
+            if project is None:
+                continue
+            key = project.name, task["taskid"]
             is_forced = task.get("schedule", {}).get("force_update", False)
-            if project is not None and (is_forced or task["taskid"] not in project.task_queue):
-                yield project.name, task["taskid"]
+            if is_forced or key[1] not in project.task_queue or key in self._answered:
+                yield key
 
     def _stray_packs(self) -> Iterator[TaskKey]:
         """Yield the tasks of packs that may be answers to the former owner of their project."""
         inherited, projects = self._engine.inherited, self._engine.projects
-        for pack in self._tasks(QueueKind.STATUS) if inherited else ():
-            project = projects.get(pack["project"]) if pack["project"] in inherited else None
-            if project is not None and not project.task_queue.is_processing(pack["taskid"]):
-                yield project.name, pack["taskid"]
+        for name, taskid in self._answered if inherited else ():
+            project = projects.get(name) if name in inherited else None
+            if project is not None and not project.task_queue.is_processing(taskid):
+                yield name, taskid
 
     def _tasks(self, kind: QueueKind) -> Iterator[dict[str, Any]]:
         """Yield the tasks, or packs, that this round applies, without messages that are none."""
         for entry in self._intake.untried(kind):
-            with suppress(BadMessage):
+            try:
                 yield self._checked(entry)
+            except BadMessage:  # whoever applies it finds out again
+                continue
 
     # -- one message ------------------------------------------------------------------------------
 
@@ -171,9 +178,14 @@ class MessageApplier:
             return Disposition.APPLIED
         if entry.delivery.kind is QueueKind.STATUS:
             self._apply_pack(project, message, entry.delivery.slot)
-        elif self._engine.is_under_way(message) or not self._engine.request(message):
+        elif self._waits_for_pack(message) or not self._engine.request(message):
             return Disposition.WAITS_FOR_TASK
         return Disposition.APPLIED
+
+    def _waits_for_pack(self, task: Mapping[str, Any]) -> bool:
+        """Return whether a new task's predecessor is in flight, and this round has its pack."""
+        key = task["project"], task["taskid"]
+        return key in self._answered and self._engine.is_under_way(task)
 
     def _apply_pack(self, project: LoadedProject, pack: dict[str, Any], slot: int) -> None:
         if pack["taskid"] == "_on_get_info":
@@ -194,15 +206,18 @@ class MessageApplier:
 
     def _apply_put_off(self, entry: InFlightMessage) -> Disposition:
         """Apply a new task that waited for the pack of the same task."""
-        task = entry.delivery.body
+        task = self._checked(entry)
         with suppress(ProjectWaits):
-            if self._may_go(task["project"]) and self.apply_task(task):
+            if self._may_go(task["project"]) and self._apply_task(task):
                 return Disposition.APPLIED
         return Disposition.WAITS_FOR_TASK
 
     def apply_task(self, task: Mapping[str, Any]) -> bool:
         """Check and apply one new task; return False if it must wait, because it is in flight."""
         check_task(task)
+        return self._apply_task(task)
+
+    def _apply_task(self, task: Mapping[str, Any]) -> bool:
         self._fence.check(task["project"])
         return self._running_project(task) is None or self._engine.request(task)
 
@@ -213,7 +228,8 @@ class MessageApplier:
             BadMessage: it is none, or not of its slot; the error names what is wrong.
         """
         delivery = entry.delivery
-        task: dict[str, Any] = with_url(delivery.body)
+        is_pack = delivery.kind is QueueKind.STATUS
+        task: dict[str, Any] = with_url(delivery.body) if is_pack else delivery.body
         if entry.is_checked:
             return task
         if not delivery.is_valid:
@@ -224,7 +240,7 @@ class MessageApplier:
                 f"project {task['project']} is of slot {slot}, this is the queue of slot"
                 f" {delivery.slot}: was it filled by a cluster with another number of slots?"
             )
-        if not delivery.is_valid and delivery.kind is QueueKind.STATUS:
+        if not delivery.is_valid and is_pack:
             check_pack(task)
         entry.is_checked = True
         return task

@@ -145,8 +145,8 @@ class TaskStore:
         key = project, taskid
         if key in self._rows:
             row = self._rows[key]
-            if row is None or row.keys() >= set(fields):
-                return row and {name: row[name] for name in fields}
+            if row is None or row.keys() >= {*fields}:
+                return row and {**row}
         found = self.get_many(project, [taskid], fields)
         if found.get(taskid) is None and taskid in found:
             plain = [name for name in fields if name not in DOCUMENTS]

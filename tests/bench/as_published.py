@@ -10,7 +10,6 @@ import sys
 from typing import Any
 
 from pyspider.database.sqlite.sqlitebase import SQLiteMixin
-from pyspider.scheduler import scheduler
 
 STATEMENTS = 128
 """How many statements a connection keeps parsed, by Python's default."""
@@ -20,8 +19,7 @@ CACHE = 2_000 * 1024
 
 
 def undo() -> None:
-    """Let pyspider log its lines, and write its sqlite files, in its own way from now on."""
-    scheduler.task_log = scheduler.logger
+    """Let pyspider write its sqlite files in its own way from now on."""
     SQLiteMixin.STATEMENTS, SQLiteMixin.CACHE = STATEMENTS, CACHE
     SQLiteMixin._keep_journal = _keep_no_journal
 

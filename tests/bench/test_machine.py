@@ -41,22 +41,19 @@ def test_packets_are_counted_both_ways() -> None:
 MODULE = """
 import sys
 from pyspider.database.sqlite.taskdb import TaskDB
-from pyspider.libs.task_log import TaskLog
-from pyspider.scheduler import scheduler
 
 path, *options = sys.argv[1:]
 cursor = TaskDB(path).dbcur
 (mode,), = cursor.execute("PRAGMA journal_mode")
 (cache,), = cursor.execute("PRAGMA cache_size")
-is_patched = isinstance(scheduler.task_log, TaskLog)
-print(mode, cache, TaskDB.STATEMENTS, is_patched, *options)
+print(mode, cache, TaskDB.STATEMENTS, *options)
 """
 
 
 def test_the_patches_that_make_it_faster_are_undone(tmp_path: Path) -> None:
     published = _told(tmp_path, "-m", "tests.bench.as_published", "asked")
-    assert published == "delete -2000 128 False --slow"
-    assert _told(tmp_path, "-m", "asked") == "persist -16384 2000 True --slow"
+    assert published == "delete -2000 128 --slow"
+    assert _told(tmp_path, "-m", "asked") == "persist -16384 2000 --slow"
 
 
 def _told(folder: Path, *command: str) -> str:

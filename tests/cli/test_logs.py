@@ -7,14 +7,13 @@ import io
 import json
 import logging
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspider.libs.log import LogFormatter
 
-from pyspider_zk.cli.logs import LIMIT, Escape, JsonLines, keep_lines_apart
+from pyspider_zk.cli.logs import LIMIT, JsonLines, keep_lines_apart
 from pyspider_zk.jobs.model import JobName
 from tests.cli.conftest import Run, ended
 from tests.support.processes import PROGRAM, ROOT
@@ -129,20 +128,6 @@ def test_a_message_that_cannot_be_formatted_is_shown(log: Log) -> None:
     (line,) = log.lines
     assert "task %d" in line
     assert "forged" in line
-
-
-def test_a_message_that_is_said_to_stay_stays() -> None:
-    told = {text for text in map(chr, range(sys.maxunicode + 1)) if Escape().leaves(text)}
-    assert told.isdisjoint(BREAKS)
-    assert [text for text in told if _escaped(text) != text] == []
-    assert _escaped("x" * LIMIT) == "x" * LIMIT
-    assert not Escape().leaves("x" * (LIMIT + 1))
-
-
-def _escaped(message: str) -> str:
-    record = logging.LogRecord("", logging.INFO, "", 0, message, (), None)
-    assert Escape().filter(record)
-    return record.getMessage()
 
 
 @pytest.mark.parametrize("config", [None, PLAIN], ids=["pyspider's", "own"])
