@@ -31,11 +31,11 @@ from pyspider_zk.cluster.alerts import Observation, Severity, alerts
 from pyspider_zk.cluster.directory import Directory
 from pyspider_zk.cluster.records import Cluster, Component, Member
 from pyspider_zk.components.signals import on_signals
-from pyspider_zk.components.wiring import STOCK_QUEUES
 from pyspider_zk.errors import ClusterError
 from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.queues.back_off import BackOff
 from pyspider_zk.queues.connect import connect
+from pyspider_zk.queues.names import WORK_QUEUES
 from pyspider_zk.queues.resilient import ResilientQueue
 from pyspider_zk.terminal import cell
 
@@ -142,7 +142,7 @@ class QueueCounts:
             back_off = BackOff(logger, "its lengths are unknown")
             self._stock = {
                 name: ResilientQueue(connect_message_queue(name, self._url), back_off)
-                for name in STOCK_QUEUES
+                for name in WORK_QUEUES
             }
         return {name: queue.qsize() for name, queue in self._stock.items()}
 

@@ -7,7 +7,15 @@ from typing import Generic
 
 from pyspider_zk.cluster.cluster_settings import ClusterSettings
 from pyspider_zk.cluster.protocols import CLOSED, LOWEST, SPOKEN, refusal
-from pyspider_zk.cluster.records import Assignment, LeaseTerms, Load, Member, Meta
+from pyspider_zk.cluster.records import (
+    CONSUMING,
+    Assignment,
+    Component,
+    LeaseTerms,
+    Load,
+    Member,
+    Meta,
+)
 from pyspider_zk.cluster.tree import Tree, candidate_of
 from pyspider_zk.errors import BadMessage, Mismatch, Refused
 from pyspider_zk.groups.ids import MemberId
@@ -71,6 +79,15 @@ def read_members(connection: Connection, tree: Tree, reader: Reader) -> dict[Mem
     members = reader.members(tree.members, connection.children(tree.members))
     found = connection.find_all([tree.member(member) for member in members])
     return reader.values(tree.member, dict(zip(members, found, strict=True)), Member.decode)
+
+
+def read_consumers(connection: Connection, tree: Tree, reader: Reader) -> set[str]:
+    """Return the names under which those who are registered take messages."""
+    parents = [f"{tree.components}/{kind}" for kind in CONSUMING]
+    paths = [f"{each}/{name}" for each in parents for name in connection.children(each)]
+    found = zip(paths, connection.find_all(paths), strict=True)
+    records = (reader.value(path, data, Component.decode) for path, data in found)
+    return {record.consumer for record in records if record is not None}
 
 
 class Table:

@@ -38,6 +38,10 @@ class ComponentKind(StrEnum):
     RENDERER = "renderer"
 
 
+CONSUMING = (ComponentKind.FETCHER, ComponentKind.PROCESSOR, ComponentKind.RESULT_WORKER)
+"""Those that take messages."""
+
+
 @dataclass(frozen=True)
 class Meta(Record):
     """What every process of a cluster must agree on.
@@ -88,6 +92,7 @@ class Component(Record):
     Attributes:
         protocols: the lowest and the highest that it speaks.
         lost: what its predecessor was lost to, for a while; empty: nothing.
+        consumer: the name under which it takes messages; empty: it takes none.
     """
 
     host: str
@@ -97,6 +102,7 @@ class Component(Record):
     address: str = ""
     protocols: tuple[int, int] = (FIRST, FIRST)
     lost: str = ""
+    consumer: str = ""
 
 
 @dataclass(frozen=True)

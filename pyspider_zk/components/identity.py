@@ -41,9 +41,12 @@ def is_out_of_reach(settings: Settings, bound: str) -> bool:
     return not is_loopback(local_address(settings.hosts))
 
 
-def presence(settings: Settings, kind: ComponentKind, address: str = "") -> Presence:
-    """Return this process's presence as a component, not yet entered."""
-    return Presence(settings, kind, Component(address=address, **_this_process()))
+def presence(
+    settings: Settings, kind: ComponentKind, address: str = "", *, consumer: str = ""
+) -> Presence:
+    """Return this process's presence as a component, not yet entered; see ``Component``."""
+    record = Component(address=address, consumer=consumer, **_this_process())
+    return Presence(settings, kind, record)
 
 
 def _this_process() -> dict[str, Any]:

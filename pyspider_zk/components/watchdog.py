@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from time import monotonic
 from typing import Any, NoReturn
+from uuid import uuid4
 
 from pyspider_zk.components.parent_death import die_with
 from pyspider_zk.errors import Unavailable
@@ -83,10 +84,12 @@ class TaskMark:
 
     Attributes:
         is_last: whether this process shall report what was lost, and end.
+        name: of the processes that write, one after the other, as a consumer of pages.
     """
 
     def __init__(self) -> None:
         self.is_last = False
+        self.name = uuid4().hex
         self._memory = mmap.mmap(-1, ctypes.sizeof(_Shared) + ROOM)
         self._shared = _Shared.from_buffer(self._memory)
 

@@ -27,6 +27,7 @@ from pyspider_zk.errors import Refused, Unavailable
 from pyspider_zk.metrics.targets import on_free_port
 from pyspider_zk.queues.api import Queues
 from pyspider_zk.queues.connect import connect
+from pyspider_zk.queues.names import WORK_QUEUES
 from pyspider_zk.zookeeper.connection import Connection
 
 # Names under which ``ctx.obj`` has what pyspider's options have not.
@@ -36,7 +37,6 @@ TOGETHER_OPTION = "together_option"  # whether one command runs several componen
 TASK_MARK = "task_mark"  # the mark that the watchdog of this process reads
 ALONE_IN_PROCESS = "alone_in_process"  # whether this process is the command's alone, and may fork
 
-STOCK_QUEUES = ("scheduler2fetcher", "fetcher2processor", "processor2result")
 QUEUE_LIMIT = 100  # pyspider's default of --queue-maxsize
 
 LINKS = 20
@@ -94,7 +94,7 @@ def current_queues(settings: Settings) -> Queues:
 def current_stock_queues() -> dict[str, Any]:
     """Return pyspider's queues between the other components, by name; none without a command."""
     options = _options()
-    return {name: getattr(options, name) for name in STOCK_QUEUES if name in options}
+    return {name: getattr(options, name) for name in WORK_QUEUES if name in options}
 
 
 def current_data_path() -> Path | None:

@@ -387,6 +387,19 @@ class WakeUps(Protocol):
         """
 
 
+class Takers(Protocol):
+    """Those who have taken messages from pyspider's queues between its other components.
+
+    Threads: any. All methods raise ``Unavailable`` if the message queue does not answer.
+    """
+
+    def names(self, queue: str) -> set[str]:
+        """Return who may have messages of a queue."""
+
+    def give_back(self, queue: str, taker: str) -> int:
+        """Put what a dead one has before all else in its queue; return how many messages."""
+
+
 @dataclass(frozen=True)
 class Queues:
     """All interfaces of one message queue for one process."""
@@ -396,6 +409,7 @@ class Queues:
     records: SlotRecords
     parking_lot: ParkingLot
     wake_ups: WakeUps
+    takers: Takers
 
     def close(self) -> None:
         """Close all connections; wakes waiting publishers."""

@@ -71,6 +71,7 @@ class MemoryBroker:
             MemorySlotRecords(self),
             MemoryParkingLot(self),
             MemoryWakeUps(self),
+            NoTakers(),
         )
 
     def append(self, queue: SlotQueue, raw: bytes) -> None:
@@ -382,6 +383,18 @@ class MemoryParkingLot:
             if self._broker.parked.pop(parked, None) is not None:
                 for task in tasks:
                     self._broker.append((parked.kind, parked.slot), encode(task))
+
+
+class NoTakers:
+    """`Takers` of queues in memory, which end with those who take."""
+
+    def names(self, _queue: str) -> set[str]:
+        """See `Takers.names`."""
+        return set()
+
+    def give_back(self, _queue: str, _taker: str) -> int:
+        """See `Takers.give_back`."""
+        return 0
 
 
 class MemoryWakeUps:

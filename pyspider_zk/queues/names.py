@@ -15,6 +15,9 @@ class QueueKind(StrEnum):
 SlotQueue = tuple[QueueKind, int]
 """A slot's queue of one kind."""
 
+WORK_QUEUES = ("scheduler2fetcher", "fetcher2processor", "processor2result")
+"""pyspider's queues between its other components."""
+
 DEAD_LETTERS = "dead_letters"
 PARKED_READY = "parked:ready"
 """The set of slots that have parked messages."""
@@ -46,6 +49,21 @@ def parked_key(slot: int) -> str:
 def wake_ups_key(queue: str) -> str:
     """Return the stream of the wake-ups of a queue between pyspider's components."""
     return f"{queue}:wake_ups"
+
+
+def takers_key(queue: str) -> str:
+    """Return the key of the set of those who have taken messages of a queue."""
+    return f"{queue}:takers"
+
+
+def taken_key(queue: str, taker: str) -> str:
+    """Return the key of the messages that somebody has taken, by number."""
+    return f"{queue}:taken:{taker}"
+
+
+def deaths_key(queue: str) -> str:
+    """Return the key of the numbers of deaths, by digest of the message."""
+    return f"{queue}:deaths"
 
 
 def slot_number(name: bytes) -> int | None:

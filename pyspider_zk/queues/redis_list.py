@@ -1,6 +1,5 @@
-"""List in Redis for pyspider's queue that tolerates foreign data and lost replies."""
+"""List in Redis that messages are put in once, also if a reply was lost."""
 
-import logging
 import os
 from collections import Counter, deque
 from collections.abc import Sequence
@@ -17,23 +16,20 @@ from pyspider_zk.queues.names import wake_ups_key
 from pyspider_zk.queues.redis_typed_keys import TypedKeys, script
 from pyspider_zk.queues.redis_wake_ups import LATEST, RedisWakeUps
 
-log = logging.getLogger(__name__)
-
 KEPT = 3600  # seconds that Redis remembers a caller
 BATCH = 200  # messages of a call, at most
 CALL = 2**20  # bytes of a call of several messages, at most: it must be answered in time
 LATE = 5 * BATCH  # messages after which no earlier call can arrive
 MOST = 5 * BATCH  # messages of a process that Redis may have received without a reply
 
-# A call that comes again, since its reply was lost, has the number that it had, and is done once.
-_POP, _PUSH = script("pop"), script("push")
+_PUSH = script("push")
 
 
 class RedisList:
-    """The three commands of redis-py that pyspider's queue sends, and waiting for a message.
+    """The commands of redis-py that pyspider's queue sends to put, and waiting for a message.
 
-    A message is put or taken once, even if Redis did it and the reply was lost: Redis recognizes
-    the repeated call. Threads: any; one after the other.
+    A message is put once, even if Redis did it and the reply was lost: Redis recognizes the
+    repeated call. Threads: any; one after the other.
     """
 
     def __init__(self, keys: TypedKeys) -> None:
@@ -82,23 +78,6 @@ class RedisList:
                 raise
         return int(pushed), int(length)
 
-    def lpop(self, name: str) -> bytes | None:
-        """Pop the oldest message; one that is too large is dropped by the server.
-
-        Raises:
-            Unavailable: no reply; the popped message comes with the next call.
-        """
-        while True:
-            with self._lock:
-                caller = self._present_caller()
-                is_again, caller.is_pop_open = caller.is_pop_open, True
-                raw = self._call(_POP, name, caller.pops, KEPT, caps.PAGE, int(is_again))
-                caller.is_pop_open = False
-                caller.pops += 1
-            if not isinstance(raw, int):
-                return raw  # type: ignore[no-any-return]
-            log.error("dropped a message of %s: %d bytes, the limit is %d", name, raw, caps.PAGE)
-
     def wait(self, name: str, seconds: float) -> None:
         """Return when a list that was empty got a message, or after so many seconds.
 
@@ -129,8 +108,6 @@ class _Caller:
     def __init__(self) -> None:
         self.pid = os.getpid()
         self.name = uuid4().hex[:12]
-        self.pops = 1
-        self.is_pop_open = False  # whether the last one got no reply
         self.pushes = _Pushes()
 
 

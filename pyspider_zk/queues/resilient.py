@@ -1,8 +1,8 @@
 """Resilient queues: pyspider's own, which tolerate outages of the message queue.
 
 pyspider's components handle empty and full queues well, but crash, or flood the log, on errors of
-the client library. So an unavailable queue appears empty to readers and full to writers, and
-`BackOff` logs the real state.
+the client library. So one that is away appears full to writers, and empty to readers (`Consumer`),
+and `BackOff` logs the real state.
 """
 
 import copy
@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import umsgpack  # type: ignore[import-untyped]  # ships no types
 from pyspider.message_queue.redis_queue import RedisQueue
@@ -25,28 +25,63 @@ from pyspider_zk.queues.redis_link import RedisLink, target_of
 from pyspider_zk.queues.redis_list import RedisList, check_size, first_call
 from pyspider_zk.queues.redis_typed_keys import TypedKeys
 
-POLL = 0.1  # seconds between two looks into a queue of a kind without wake-ups
-LOOK = 0.5  # seconds of waiting before the queue, and the end of this process, is checked
 FOREVER = float("inf")
 
 log = logging.getLogger(__name__)
 
-_UNDECODABLE = (
-    umsgpack.UnpackException,
-    RecursionError,
-    TypeError,
-    ValueError,
-    OverflowError,
-    MemoryError,
-)
-
 Answer = TypeVar("Answer")
 Asking = Callable[[], AbstractContextManager[Any]]
-Listen = Callable[[float], None]
+
+
+class QueueAccess:
+    """The way to one of pyspider's queues.
+
+    Threads: those that the queue itself allows.
+
+    Args:
+        inner: any queue with the methods of `queue.Queue` that pyspider uses.
+        back_off: of this process.
+
+    Attributes:
+        queue: the queue; one in Redis with few retries and short time-outs. How long pyspider's
+            waits depends on the client library's version: ten seconds, or forever.
+        keys: the way to its Redis; None if it is elsewhere.
+    """
+
+    def __init__(self, inner: Any, back_off: BackOff) -> None:
+        self.queue = inner
+        self.keys: TypedKeys | None = None
+        self.asking: Asking = _sockets_only
+        self._back_off = back_off
+        if isinstance(inner, RedisQueue):
+            link = RedisLink(target_of(inner), retries=1)
+            self.asking = link.client
+            self.keys = TypedKeys(link)
+            self.queue = copy.copy(inner)
+            self.queue.redis = RedisList(self.keys)
+
+    def ask(self, question: Callable[[], Answer], away: type[Exception]) -> Answer:
+        """Return the result; raise `away` if there is none, or if it is too early to try again."""
+        if self._back_off.resting:
+            raise away
+        try:
+            with self.asking():
+                answer = question()
+        except Unavailable as error:
+            self._back_off.failed(error)
+            raise away from None
+        except (queue.Empty, queue.Full):
+            self._back_off.answered()
+            raise
+        self._back_off.answered()
+        return answer
+
+    def __str__(self) -> str:
+        return str(getattr(self.queue, "name", type(self.queue).__name__))
 
 
 class ResilientQueue:
-    """One of pyspider's queues; it appears empty and full while the message queue is unavailable.
+    """One of pyspider's queues, to put messages in; while it is unavailable it appears full.
 
     Threads: those that the queue itself allows.
 
@@ -58,48 +93,14 @@ class ResilientQueue:
         sent: how many messages it took from us.
     """
 
-    Empty, Full = queue.Empty, queue.Full
+    Full = queue.Full
 
     def __init__(self, inner: Any, back_off: BackOff) -> None:
-        self._inner, self._asking, self._listen = _wrapped(inner)
-        self._is_ours = self._inner is not inner
+        self._access = QueueAccess(inner, back_off)
+        self._inner = self._access.queue
+        self._is_ours = self._access.keys is not None
         self._back_off = back_off
         self.sent = 0
-
-    def get(self, block: bool = True, timeout: float | None = None) -> Any:
-        """Return the oldest message; wait for one, `timeout` seconds at most.
-
-        Raises:
-            queue.Empty: there was none in time.
-        """
-        if not block:
-            return self.get_nowait()
-        until = time.monotonic() + (FOREVER if timeout is None else timeout)
-        while (left := until - time.monotonic()) > 0 and not self._back_off.over:
-            with suppress(queue.Empty):
-                return self._get(min(left, LOOK))
-            self._back_off.rest(left)
-        raise queue.Empty
-
-    def wait(self, seconds: float) -> None:
-        """Wait until there may be a message, for that many seconds or ``LOOK`` at most.
-
-        Threads: one; others may use the other methods meanwhile.
-        """
-        if self._listen is None:
-            time.sleep(min(seconds, POLL))
-            return
-        with suppress(queue.Empty):
-            self._ask(partial(self._listen, min(seconds, LOOK)), queue.Empty)
-        self._back_off.rest(seconds)
-
-    def get_nowait(self) -> Any:
-        """Return the oldest message.
-
-        Raises:
-            queue.Empty: there is none, or the message queue is unavailable.
-        """
-        return self._ask(self._inner.get_nowait, queue.Empty)
 
     def put(self, body: Any, block: bool = True, timeout: float | None = None) -> None:
         """Append a message; wait for room, `timeout` seconds at most.
@@ -124,7 +125,7 @@ class ResilientQueue:
         Raises:
             queue.Full: there is no room, or the message queue is unavailable.
         """
-        self._ask(partial(self._inner.put_nowait, body), queue.Full)
+        self._access.ask(partial(self._inner.put_nowait, body), queue.Full)
         self.sent += 1
 
     def packed(self, body: Any) -> Any:
@@ -161,7 +162,7 @@ class ResilientQueue:
             some = first_call(messages[put:])
             push = partial(self._inner.redis.push, self._inner.name, some, self._inner.maxsize)
             try:
-                pushed, _ = self._ask(push, queue.Full)
+                pushed, _ = self._access.ask(push, queue.Full)
             except queue.Full:
                 break
             put += pushed
@@ -175,7 +176,7 @@ class ResilientQueue:
         if self._back_off.resting:
             return True
         try:
-            with self._asking():
+            with self._access.asking():
                 return bool(
                     self._inner.full()
                 )  # is no sign of life: without a limit no request is sent
@@ -183,52 +184,17 @@ class ResilientQueue:
             self._back_off.failed(error)
             return True
 
-    def empty(self) -> bool:
-        """Return whether there is no message, or the message queue is unavailable."""
-        with suppress(queue.Empty):
-            return bool(self._ask(self._inner.empty, queue.Empty))
-        return True
-
     def qsize(self) -> int:
         """Return the number of messages.
 
         Raises:
             Unavailable: the message queue does not answer.
         """
-        with self._asking():
+        with self._access.asking():
             return int(self._inner.qsize())
 
-    def _get(self, seconds: float) -> Any:
-        if self._listen is None:
-            return self._ask(partial(self._inner.get, timeout=seconds), queue.Empty)
-        with suppress(queue.Empty):
-            return self.get_nowait()
-        self.wait(seconds)
-        raise queue.Empty
-
-    def _ask(self, question: Callable[[], Answer], away: type[Exception]) -> Answer:
-        """Return the result; raise `away` if there is none, or if it is too early to try again."""
-        if self._back_off.resting:
-            raise away
-        try:
-            with self._asking():
-                answer = question()
-        except Unavailable as error:
-            self._back_off.failed(error)
-            raise away from None
-        except (queue.Empty, queue.Full):
-            self._back_off.answered()
-            raise
-        except _UNDECODABLE as error:
-            if away is queue.Full:
-                raise  # the message is at fault
-            log.error("dropped a message of %s that cannot be decoded: %.200r", self, error)
-            raise queue.Empty from None
-        self._back_off.answered()
-        return answer
-
     def __str__(self) -> str:
-        return str(getattr(self._inner, "name", type(self._inner).__name__))
+        return str(self._access)
 
 
 class SendBuffer:
@@ -239,10 +205,13 @@ class SendBuffer:
 
     def __init__(self, queue_: ResilientQueue) -> None:
         self._queue = queue_
-        self._kept: deque[tuple[Any, int]] = deque()
+        self._kept: deque[_Kept] = deque()
 
-    def put(self, body: Any) -> None:
+    def put(self, body: Any, sent: Callable[[], object] = lambda: None) -> None:
         """Send a message, or keep it.
+
+        Args:
+            sent: called once it is in the queue.
 
         Raises:
             umsgpack.PackException: it cannot be encoded.
@@ -251,17 +220,18 @@ class SendBuffer:
         if self.send():
             with suppress(queue.Full):
                 self._queue.put_nowait(body)
+                sent()
                 return
         packed = umsgpack.packb(body)
         check_size(packed)  # raises here, where the culprit is still known
-        self._kept.append((body, len(packed)))
+        self._kept.append(_Kept(body, len(packed), sent))
 
     def send(self) -> bool:
         """Send kept messages as far as there is room; return whether nothing is left."""
         with suppress(queue.Full):
             while self._kept:
-                self._queue.put_nowait(self._kept[0][0])
-                self._kept.popleft()
+                self._queue.put_nowait(self._kept[0].body)
+                self._kept.popleft().sent()
         return not self._kept
 
     def full(self) -> bool:
@@ -277,8 +247,8 @@ class SendBuffer:
         """
         until = time.monotonic() + (FOREVER if timeout is None else timeout)
         while self._kept:
-            self._queue.put(self._kept[0][0], timeout=until - time.monotonic())
-            self._kept.popleft()
+            self._queue.put(self._kept[0].body, timeout=until - time.monotonic())
+            self._kept.popleft().sent()
 
     @property
     def kept(self) -> int:
@@ -288,7 +258,13 @@ class SendBuffer:
     @property
     def kept_bytes(self) -> int:
         """The bytes of the messages that are not sent yet."""
-        return sum(size for _, size in self._kept)
+        return sum(each.size for each in self._kept)
+
+
+class _Kept(NamedTuple):
+    body: Any
+    size: int
+    sent: Callable[[], object]
 
 
 def _named(body: Any) -> str:
@@ -296,20 +272,6 @@ def _named(body: Any) -> str:
     if not isinstance(body, dict):
         return f"a message, a {type(body).__name__},"
     return f"task {body.get('project')}:{body.get('taskid')}"
-
-
-def _wrapped(inner: Any) -> tuple[Any, Asking, Listen | None]:
-    """Return a queue with time-outs and few retries, what translates its errors, and how to wait.
-
-    How long pyspider's queue in Redis waits and retries depends on the client library's version:
-    ten seconds, or forever. Its caller may be an event loop.
-    """
-    if not isinstance(inner, RedisQueue):
-        return inner, _sockets_only, None
-    link = RedisLink(target_of(inner), retries=1)
-    ours = copy.copy(inner)
-    ours.redis = RedisList(TypedKeys(link))
-    return ours, link.client, partial(ours.redis.wait, ours.name)
 
 
 @contextmanager

@@ -100,7 +100,12 @@ class ClusterScheduler(TaskEngine):
         if threads is not None:
             logger.info("threads has no effect on a cluster's scheduler: start more of them")
         self._services = MemberServices(
-            self.settings, self, self.slot_scheduler.local_jobs, self._pace.hurry, surveyed
+            self.settings,
+            self,
+            self.slot_scheduler.local_jobs,
+            self._pace.hurry,
+            queues.takers,
+            surveyed,
         )
         self._credentials = credentials_of(self.settings)
         self._router = Router(self._cluster, credentials=self._credentials)

@@ -7,6 +7,7 @@ from functools import partial
 
 from pyspider_zk.cluster.event_log import EventLog
 from pyspider_zk.cluster.ownership import Ownership
+from pyspider_zk.cluster.reader import Reader, read_consumers
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import Unavailable
@@ -16,10 +17,12 @@ from pyspider_zk.jobs.local_jobs import LocalJobs
 from pyspider_zk.jobs.model import Claimant
 from pyspider_zk.jobs.queue import JobQueue
 from pyspider_zk.jobs.runner import JobRunner
-from pyspider_zk.queues.api import Queues
+from pyspider_zk.queues.api import Queues, Takers
 from pyspider_zk.scheduling.alert_webhook import AlertWebhook
 from pyspider_zk.scheduling.census import Census, ClusterLook
 from pyspider_zk.scheduling.engine import TaskEngine
+from pyspider_zk.scheduling.redelivery import Redelivery
+from pyspider_zk.zookeeper.connection import Connection
 
 NOT_JOINED = "this scheduler has not joined yet"
 
@@ -40,7 +43,8 @@ class SurveyedQueues:
 class MemberServices:
     """Services of a member: it accepts batches, and carries out the jobs of its slots.
 
-    While it leads, it also finalizes jobs and, if anybody wants to know, takes the census.
+    While it leads, it also finalizes jobs, redelivers what dead workers had, and takes the census
+    if anybody wants to know.
 
     Threads: ``start`` and ``stop`` belong to the one that owns the scheduler; what they start has
     threads of its own. The other methods may be called from any.
@@ -48,6 +52,7 @@ class MemberServices:
     Args:
         local_jobs: where the scheduler's loop finds the jobs.
         wake: called when jobs have arrived.
+        takers: those who have taken messages that are redelivered if they die.
         surveyed: what the census asks, and is closed after it; None: there is no census.
 
     Attributes:
@@ -61,12 +66,14 @@ class MemberServices:
         engine: TaskEngine,
         local_jobs: LocalJobs,
         wake: Callable[[], None],
+        takers: Takers,
         surveyed: SurveyedQueues | None,
     ) -> None:
         self._settings = settings
         self._engine = engine
         self._local_jobs = local_jobs
         self._wake = wake
+        self._takers = takers
         self._surveyed = surveyed
         self._batch_service: BatchService | None = None
         self._events: EventLog | None = None
@@ -84,6 +91,7 @@ class MemberServices:
         self._batch_service = BatchService(
             self._engine.projectdb, jobs, events, ownership.cluster, self._settings.slots
         )
+        self._redeliver(ownership, ownership.connection)
         self._take_census(ownership, jobs)
         self._carry_out_jobs(ownership, jobs, events)
 
@@ -114,6 +122,14 @@ class MemberServices:
     def latest_look(self) -> ClusterLook | None:
         """Return what the census last saw; None if it is not taken, or not by this member."""
         return None if self.census is None else self.census.latest
+
+    def _redeliver(self, ownership: Ownership, connection: Connection) -> None:
+        tree = Tree(self._settings.root)
+        reader = Reader(tree, connection.unreadable)
+        present = partial(read_consumers, connection, tree, reader)
+        redelivery = Redelivery(lambda: ownership.leading, present, self._takers)
+        self._running.callback(redelivery.stop)
+        redelivery.start()
 
     def _take_census(self, ownership: Ownership, jobs: JobQueue) -> None:
         if self._surveyed is None:

@@ -1,4 +1,4 @@
-"""pyspider's fetcher, which returns unfinished tasks to their queue."""
+"""pyspider's fetcher, whose unfinished tasks stay in Redis, and return to their queue."""
 
 import functools
 import itertools
@@ -9,6 +9,7 @@ import signal
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
+from uuid import uuid4
 from xmlrpc.client import Binary, Fault
 
 import umsgpack  # type: ignore[import-untyped]
@@ -30,20 +31,26 @@ from pyspider_zk.listening import Listener
 from pyspider_zk.loop import Loop
 from pyspider_zk.metrics.health import Health
 from pyspider_zk.queues.back_off import BackOff
+from pyspider_zk.queues.consumer import LOOK, Consumer, Taken
 from pyspider_zk.queues.packs import NO_ANSWER, check_fetchable, check_named, failed_page, named
-from pyspider_zk.queues.resilient import LOOK, ResilientQueue, SendBuffer
+from pyspider_zk.queues.resilient import ResilientQueue, SendBuffer
 from pyspider_zk.rpc.admission import admission_of
 from pyspider_zk.rpc.client import posted
 from pyspider_zk.rpc.server import RpcServer, limits_of
 from pyspider_zk.rpc.tls import server_tls
 from pyspider_zk.rpc.values import xmlrpc_value
-from pyspider_zk.workers.checked_queue import CheckedQueue
 from pyspider_zk.workers.work_meter import WorkMeter
 
 logger = logging.getLogger("fetcher")
 
 PATIENCE = 5.0
 """Seconds for sending the rest at the end, if its queue is full or unavailable."""
+
+MOST_TAKEN = 10
+"""Tasks that are taken in one call, at most: other fetchers want some."""
+
+MOST_DEATHS = 10
+"""Fetchers that may die while they fetch a task; mostly it is another's fault."""
 
 PAUSE = 0.001
 """Seconds between two looks for tasks, at least."""
@@ -55,7 +62,7 @@ LISTENER = Listener(
     guard="a secret (secret_file, the same for the whole cluster)",
 )
 
-_LEFT = "the queue is full or unavailable: %d tasks wait for their time-out"
+_LEFT = "the queue is full or unavailable: %d pages are fetched again"
 
 
 class ClusterFetcher(Fetcher):
@@ -63,8 +70,7 @@ class ClusterFetcher(Fetcher):
 
     If the queue is full or unavailable, results are kept and sent later; meanwhile no task is
     taken, so at most as many results are kept as pages are fetched at the same time. What is not
-    finished when it ends goes back to its queue; otherwise pyspider would retry it only after ten
-    minutes.
+    finished when it ends goes back to its queue, also when it was killed.
 
     Threads: ``run`` owns it; ``quit``, ``end`` and XML-RPC calls may come from any.
     """
@@ -79,9 +85,17 @@ class ClusterFetcher(Fetcher):
         self.forbidden_networks = self.settings.forbidden_networks
         super().__init__(*args, **kwargs)
         self._back_off = BackOff(logger, "results are kept and no tasks taken")
+        self._name = uuid4().hex
         if self.inqueue is not None:
-            tasks = ResilientQueue(self.inqueue, self._back_off)
-            self.inqueue = CheckedQueue(tasks, check_named, logger)
+            self.inqueue = Consumer(
+                self.inqueue,
+                self._back_off,
+                check_named,
+                logger,
+                self._name,
+                refuse=self._give_up,
+                deaths=MOST_DEATHS,
+            )
         if self.outqueue is not None:
             self.outqueue = SendBuffer(ResilientQueue(self.outqueue, self._back_off))
             self.http_client.kept = lambda: self.outqueue.kept_bytes
@@ -91,7 +105,7 @@ class ClusterFetcher(Fetcher):
         self._data = current_data_path()
         health = Health(lambda: self._meter.pulse.age, self.settings.hang, self._parts)
         self._monitoring = Monitoring(ComponentKind.FETCHER, health, [self._meter.metrics])
-        self._under_way: dict[int, dict[str, Any]] = {}  # by id(): a task may come twice
+        self._under_way: dict[int, Taken] = {}  # by id(): a task may come twice
         self._empty_until = float("-inf")
         self._drain_until: float | None = None
         self._listener = Loop("fetcher listens", self._listen)
@@ -112,19 +126,25 @@ class ClusterFetcher(Fetcher):
         """
         self._meter.pulse.beat()
         self.http_client.resume()
-        if self._drain_until is not None:
-            if self._is_drained() or time.monotonic() > self._drain_until:
-                self.quit()
-            return
+        if self._drain_until is None:
+            self._take()
+        elif self._is_drained() or time.monotonic() > self._drain_until:
+            self.quit()
+        if self.inqueue is not None:
+            self.inqueue.settle()
+
+    def _take(self) -> None:
         if self.inqueue is None or self.outqueue is None or time.monotonic() < self._empty_until:
             return
         while not self._quit and not self.outqueue.full() and self.http_client.free_size() > 0:
-            try:
-                task = self.inqueue.get_nowait()
-            except queue.Empty:
+            found = self.inqueue.take(min(MOST_TAKEN, self.http_client.free_size()))
+            if not found:
                 self._empty_until = time.monotonic() + LOOK
                 return
-            self.fetch(decode_unicode_obj(task))
+            for number, body in found:
+                task = decode_unicode_obj(body)
+                self._under_way[id(task)] = Taken(number, task)
+                self.fetch(task)
 
     def posted(self, body: bytes) -> dict[str, Any]:
         """Return how the renderer is asked: with a proof of the secret, if there is one."""
@@ -142,10 +162,9 @@ class ClusterFetcher(Fetcher):
         self.take_tasks()
 
     def fetch(self, task: dict[str, Any], callback: Any = None) -> Any:
-        """Fetch a task; one from the queue is remembered until its result is sent."""
+        """Fetch a task; without a callback, one that was taken from the queue."""
         if callback is not None:
             return super().fetch(task, callback)
-        self._under_way[id(task)] = task
         if fault := _fault(task):
             return self._give_up(task, fault)
         fetching = super().fetch(task)
@@ -159,13 +178,20 @@ class ClusterFetcher(Fetcher):
         Without a queue only the caller waits for it: the web UI fetches for its editor that way.
         """
         if self.outqueue is None:
-            self._under_way.pop(id(task), None)
             return
         try:
-            self.outqueue.put((task, self._fitting(task, result)))
-            self._under_way.pop(id(task), None)
+            self._hand_over(task, (task, self._fitting(task, result)))
         except Exception as error:  # which messages cannot be sent differs from queue to queue
             self._give_up(task, error)
+
+    def _hand_over(self, task: Mapping[str, Any], page: Any) -> None:
+        """Send a page; once it is in the queue, its task is done."""
+        taken = self._under_way.get(id(task))
+        if taken is None:
+            self.outqueue.put(page)
+            return
+        self.outqueue.put(page, functools.partial(self.inqueue.acknowledge, taken.number))
+        del self._under_way[id(task)]
 
     def _fitting(self, task: dict[str, Any], result: Any) -> Any:
         """Return a result; a failed one if its page, from a task or a browser, is too large."""
@@ -191,13 +217,14 @@ class ClusterFetcher(Fetcher):
     def _give_up(self, task: dict[str, Any], error: object) -> dict[str, Any]:
         """Report a failed fetch to the processor, and return the reported page."""
         logger.error("fetch %s:%s failed: %s", task["project"], task["taskid"], brief(error))
-        self._under_way.pop(id(task), None)
         page = failed_page({**named(task)}, error)
         try:
             if self.outqueue is not None:
-                self.outqueue.put((named(task), page))
+                self._hand_over(task, (named(task), page))
         except Exception:
             logger.exception("%(project)s:%(taskid)s waits for its time-out", task)
+            if taken := self._under_way.pop(id(task), None):
+                self.inqueue.acknowledge(taken.number)
         return page
 
     def run(self) -> None:
@@ -209,13 +236,14 @@ class ClusterFetcher(Fetcher):
         with (
             on_signals({signal.SIGTERM: self.end}),
             monitored(self.settings, self._monitoring, self._data),
-            presence(self.settings, ComponentKind.FETCHER),
+            presence(self.settings, ComponentKind.FETCHER, consumer=self._name),
         ):
             if self.inqueue is not None:
                 self._listener.start()
             super().run()
             self._send_rest()
-            self._give_back()
+            if self.inqueue is not None:
+                self.inqueue.give_back()
         if self._serve_error is not None:
             raise self._serve_error
 
@@ -315,17 +343,6 @@ class ClusterFetcher(Fetcher):
             self.outqueue.flush(PATIENCE)
         except queue.Full:
             logger.warning(_LEFT, self.outqueue.kept)
-
-    def _give_back(self) -> None:
-        """Put unfinished tasks back into their queue."""
-        waiting = list(self._under_way.values())
-        until = time.monotonic() + PATIENCE
-        try:
-            while waiting:
-                self.inqueue.put(waiting[0], timeout=until - time.monotonic())
-                del waiting[0]
-        except queue.Full:
-            logger.warning(_LEFT, len(waiting))
 
 
 def _fault(task: Mapping[str, Any]) -> str | None:

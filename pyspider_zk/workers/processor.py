@@ -31,10 +31,10 @@ from pyspider_zk.metrics.families import LOST, Metrics
 from pyspider_zk.metrics.health import Health, patience
 from pyspider_zk.queues.api import Queues
 from pyspider_zk.queues.back_off import BackOff
+from pyspider_zk.queues.consumer import Consumer
 from pyspider_zk.queues.names import QueueKind
 from pyspider_zk.queues.packs import check_pair, failed_pack
 from pyspider_zk.queues.resilient import ResilientQueue, SendBuffer
-from pyspider_zk.workers.checked_queue import CheckedQueue
 from pyspider_zk.workers.loaded_scripts import ExistingProjects
 from pyspider_zk.workers.outbox import MeteredPacks, Outbox
 from pyspider_zk.workers.work_meter import WorkMeter
@@ -79,8 +79,15 @@ class ClusterProcessor(Processor):
         self._data = current_data_path()
         self.project_manager.env["limited"] = self._mark.limit
         self.project_manager = ExistingProjects(self.projectdb, self.project_manager.env)
-        pages = ResilientQueue(self.inqueue, self._back_off)
-        self.inqueue = CheckedQueue(pages, check_pair, logger, self._before_reading)
+        self.inqueue = Consumer(
+            self.inqueue,
+            self._back_off,
+            check_pair,
+            logger,
+            self._mark.name,
+            before=self._before_reading,
+            refuse=lambda pair, reason: self._fail(pair[0], reason),
+        )
         self._meter = WorkMeter(ComponentKind.PROCESSOR, lambda: self.inqueue.passed_over)
         self._results = SendBuffer(ResilientQueue(self.result_queue, self._back_off))
         self.result_queue = self.project_manager.env["result_queue"] = self._results
@@ -100,17 +107,20 @@ class ClusterProcessor(Processor):
         processed counts as failed and does not end the process, even if its script raises
         SystemExit: signals do not come this way.
         """
+        is_part = self._mark.is_at_hand  # a message that a script has sent
         try:
             with self._mark.at_hand(task), self._outbox:
                 done = super().on_task(task, response)
                 self._mark.limit(0)
                 self._results.flush()
-                return done
         except Unavailable:
             raise
         except BaseException as error:
+            done = False
             self._give_up(task, error)
-            return False
+        if not is_part:
+            self.inqueue.done()
+        return done
 
     def _give_up(self, task: dict[str, Any], error: BaseException) -> None:
         """Log the task, and report it to the scheduler as failed."""
@@ -131,18 +141,23 @@ class ClusterProcessor(Processor):
             closing(self.queues),
             on_signals({signal.SIGTERM: self.quit, signal.SIGINT: self.quit}),
             monitored(self.settings, self._monitoring, self._data),
-            presence(self.settings, ComponentKind.PROCESSOR) as present,
+            presence(self.settings, ComponentKind.PROCESSOR, consumer=self._mark.name) as present,
         ):
             if lost := self._mark.lost():
                 self._report(lost, present)
             super().run()
+            self.inqueue.give_back()
 
     def _report(self, lost: LostTask, present: Presence) -> None:
         """Report the task that the process before this one did not survive."""
         if self._mark.is_last:
             self.quit()
+        self.inqueue.take(0)
         if lost.task:
             self._fail(lost.task, lost.reason)
+            self.inqueue.done()
+        else:
+            self.inqueue.give_back(died=True)
         named = "{project}:{taskid} {url}".format_map(lost.task) if lost.task else "of a long name"
         text = f"a processor was lost to task {named}: {lost.reason}"
         event = Event(EventKind.PROCESSOR, text, time.time(), socket.gethostname(), lost.task)

@@ -4,6 +4,7 @@ import logging
 import signal
 import threading
 from typing import Any
+from uuid import uuid4
 
 from pyspider.result.result_worker import ResultWorker
 
@@ -19,18 +20,14 @@ from pyspider_zk.errors import BadMessage, DatabaseAway
 from pyspider_zk.metrics.health import Health
 from pyspider_zk.projects.cache import ProjectCache
 from pyspider_zk.queues.back_off import BackOff
+from pyspider_zk.queues.consumer import Consumer
 from pyspider_zk.queues.packs import check_pair, check_result
-from pyspider_zk.queues.resilient import ResilientQueue
-from pyspider_zk.workers.checked_queue import CheckedQueue
 from pyspider_zk.workers.work_meter import WorkMeter
 
 logger = logging.getLogger("result")
 
 PAUSE = 1.0
 """Seconds between two tries to save a result in a database that is unavailable."""
-
-PATIENCE = 5.0
-"""Seconds for the current result at the end, if its queue is full or unavailable."""
 
 
 class ClusterResultWorker(ResultWorker):
@@ -58,8 +55,15 @@ class ClusterResultWorker(ResultWorker):
         self._existing = None if projectdb is None else ProjectCache(projectdb)
         self._back_off = BackOff(logger, "results wait in it")
         self._meter = WorkMeter(ComponentKind.RESULT_WORKER, lambda: self.inqueue.passed_over)
-        results = ResilientQueue(self.inqueue, self._back_off)
-        self.inqueue = CheckedQueue(results, check_pair, logger, self._meter.pulse.beat)
+        self._name = uuid4().hex
+        self.inqueue = Consumer(
+            self.inqueue,
+            self._back_off,
+            check_pair,
+            logger,
+            self._name,
+            before=self._meter.pulse.beat,
+        )
         self._data = current_data_path()
         health = Health(lambda: self._meter.pulse.age, self.settings.hang, self._parts)
         self._monitoring = Monitoring(ComponentKind.RESULT_WORKER, health, [self._meter.metrics])
@@ -67,8 +71,11 @@ class ClusterResultWorker(ResultWorker):
 
     def on_result(self, task: dict[str, Any], result: Any) -> Any:
         """Save a result, unless its project is gone."""
-        with self._meter.working():
-            return self._save_usable(task, result)
+        try:
+            with self._meter.working():
+                return self._save_usable(task, result)
+        finally:
+            self.inqueue.done()
 
     def _save_usable(self, task: dict[str, Any], result: Any) -> Any:
         project = task.get("project")
@@ -100,7 +107,7 @@ class ClusterResultWorker(ResultWorker):
             except DatabaseAway:  # it was logged
                 self._meter.pulse.beat()
                 if self._ended.wait(PAUSE):
-                    return self.inqueue.put([task, result], timeout=PATIENCE)
+                    return self.inqueue.give_back()
 
     def run(self) -> None:
         """Work until ``quit``; SIGTERM ends after the current result.
@@ -111,9 +118,10 @@ class ClusterResultWorker(ResultWorker):
         with (
             on_signals({signal.SIGTERM: self.quit}),
             monitored(self.settings, self._monitoring, self._data),
-            presence(self.settings, ComponentKind.RESULT_WORKER),
+            presence(self.settings, ComponentKind.RESULT_WORKER, consumer=self._name),
         ):
             super().run()
+            self.inqueue.give_back()
 
     def _parts(self) -> dict[str, bool]:
         """Return whether each part works that saving needs, as far as is known."""

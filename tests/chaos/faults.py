@@ -42,6 +42,7 @@ class Kind(StrEnum):
     ZK_STRAYS = "zk_strays"
     REDIS_RESTART = "redis_restart"
     CLOCK_JUMP = "clock_jump"
+    WORKER_KILL = "worker_kill"
     LEADER_KILL = "leader_kill_in_rebalance"
     PAIR = "two_at_once"
 
@@ -79,6 +80,7 @@ FAULTS = {
     Kind.ZK_STRAYS: Traits(3, (1.0, 7.0), hits="znodes"),
     Kind.REDIS_RESTART: Traits(2, (0.3, 1.5), 4.0, "redis"),
     Kind.CLOCK_JUMP: Traits(6, (1.5, 5.0)),
+    Kind.WORKER_KILL: Traits(8, (0.3, 2.0), 1.0, "workers"),
     Kind.LEADER_KILL: Traits(3, (0.5, 2.5), 4.0, "scheduler"),
     Kind.PAIR: Traits(12),
 }
@@ -145,7 +147,7 @@ class _Dice:
         self._random = random.Random(seed)  # noqa: S311 - to be repeated, not to be secret
         self._seconds = seconds
         self._hit: list[float] = []
-        self._free_from = dict.fromkeys(("zookeeper", "znodes", "redis"), 0.0)
+        self._free_from = dict.fromkeys(("zookeeper", "znodes", "redis", "workers"), 0.0)
         self._schedulers = LEAST
 
     def roll(self) -> Iterator[PlannedFault]:

@@ -100,6 +100,7 @@ class Inflictor:
             Kind.ZK_STRAYS: self._meddle,
             Kind.REDIS_RESTART: self._restart_redis,
             Kind.CLOCK_JUMP: self._jump,
+            Kind.WORKER_KILL: self._kill_worker,
             Kind.LEADER_KILL: self._kill_in_rebalance,
             **dict.fromkeys(DROPS, self._drop),
         }
@@ -311,6 +312,21 @@ class Inflictor:
 
         self._timeline.after(fault.lasts, restart)
         return True
+
+    def _kill_worker(self, fault: PlannedFault) -> bool:
+        """Kill a fetcher, processor or result worker."""
+        able = [one for one in self._cluster.components if one.name not in self._hit]
+        victim = _chosen(able, fault)
+        if victim is None:
+            return False
+        healed = self._note(fault, victim.name)
+        victim.kill()
+
+        def restart() -> None:
+            victim.start()
+            healed()
+
+        return self._while_hit(fault, restart, victim.name)
 
     def _while_hit(self, fault: PlannedFault, undo: Callable[[], None], *whom: str) -> bool:
         """Leave these alone until a fault is undone, after its time; return that it happened."""

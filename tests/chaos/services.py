@@ -190,7 +190,7 @@ def component(folder: Path) -> list[str]:
 
 
 def component_child(name: str, command: str, folder: Path, logs: Path) -> Child:
-    """Return a component that no fault hits but those of the services."""
+    """Return a component that is no scheduler."""
     return Child(name, [*component(folder), command], logs / f"{name}.log", _environ(), folder)
 
 

@@ -293,6 +293,27 @@ CASES: dict[str, dict[str, tuple[History, list[str] | int]]] = {
         "an explained handoff": (twice(tenures=UNCLEAN, hits=[AWAY]), 0),
         "Redis restarted in between": (twice(tenures=MOVED, hits=[REDIS]), 0),
         "fetched twice, sent once": (twice(send("a", 1, 4), tenures=MOVED), AGAIN),
+        "its fetcher was killed": (
+            twice(send("a", 1, 4), tenures=MOVED, hits=[Hit("worker_kill", "fetcher-0", 5, 6)]),
+            0,
+        ),
+        "fetched more often than a fetcher was killed": (
+            twice(
+                send("a", 1, 4),
+                tenures=MOVED,
+                requests=fetched(4.5, 7, 10),
+                hits=[Hit("worker_kill", "fetcher-0", 5, 6)],
+            ),
+            AGAIN,
+        ),
+        "a fetcher was killed later": (
+            twice(send("a", 1, 4), tenures=MOVED, hits=[Hit("worker_kill", "fetcher-0", 11, 12)]),
+            AGAIN,
+        ),
+        "a processor was killed": (
+            twice(send("a", 1, 4), tenures=MOVED, hits=[Hit("worker_kill", "processor-0", 5, 6)]),
+            AGAIN,
+        ),
         "sent twice, fetched once": (twice(tenures=MOVED, requests=fetched(4.5)), AGAIN),
         "after it was done, whatever happened": (
             twice(*STORED, tenures=DIED, hits=[KILL, REDIS]),

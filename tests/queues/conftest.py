@@ -1,18 +1,62 @@
 """The backends of the contract tests: every queue test runs against each of them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from enum import Enum
+from typing import TypeVar
 
 import pytest
 import redis
 
+from pyspider_zk.errors import Unavailable
 from pyspider_zk.local.services import RedisServer
 from pyspider_zk.queues.api import Queues
 from pyspider_zk.queues.connect import connect
 from pyspider_zk.queues.memory import MemoryBroker
 from pyspider_zk.queues.names import QueueKind, record_key, slot_queue
+from pyspider_zk.queues.redis_link import RedisLink
+from pyspider_zk.queues.redis_typed_keys import TypedKeys, Types
 from pyspider_zk.queues.slot_queues import Wait
 
 SLOTS = 8
+
+Answer = TypeVar("Answer")
+
+
+class Fate(Enum):
+    """What becomes of a call."""
+
+    ANSWERED = "Redis does it and its reply arrives"
+    LOST = "Redis does it and its reply is lost"
+    UNSENT = "it does not reach Redis"
+
+
+class FatefulKeys(TypedKeys):
+    """The way to a real Redis, of which the next call has a fate."""
+
+    fate = Fate.ANSWERED
+    error: BaseException = Unavailable("no reply")
+
+    def run(self, types: Types, work: Callable[[redis.Redis], Answer]) -> Answer:
+        fate, self.fate = self.fate, Fate.ANSWERED
+        if fate is Fate.UNSENT:
+            raise self.error
+        answer = super().run(types, work)
+        if fate is Fate.LOST:
+            raise self.error
+        return answer
+
+
+@pytest.fixture
+def fateful(redis_url: str) -> Iterator[FatefulKeys]:
+    link = RedisLink(redis_url)
+    yield FatefulKeys(link)
+    link.close()
+
+
+@pytest.fixture
+def client(redis_url: str) -> Iterator[redis.Redis]:
+    with redis.Redis.from_url(redis_url) as client:
+        yield client
 
 
 class MemoryBackend:

@@ -1,11 +1,9 @@
 """What a list in Redis gives and takes once, also when Redis did it and its reply was lost."""
 
-import multiprocessing
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from enum import Enum
 from typing import Any, TypeVar
 
 import pytest
@@ -15,12 +13,13 @@ from hypothesis import strategies as st
 
 from pyspider_zk.errors import Unavailable
 from pyspider_zk.local.services import RedisServer
-from pyspider_zk.queues import caps, redis_link, redis_list, redis_wake_ups
+from pyspider_zk.queues import redis_link, redis_list, redis_wake_ups
 from pyspider_zk.queues.codec import pack
 from pyspider_zk.queues.names import wake_ups_key
 from pyspider_zk.queues.redis_link import RedisLink
-from pyspider_zk.queues.redis_list import _POP, _PUSH, BATCH, KEPT, LATE, MOST, RedisList
-from pyspider_zk.queues.redis_typed_keys import TypedKeys, Types
+from pyspider_zk.queues.redis_list import _PUSH, BATCH, KEPT, LATE, MOST, RedisList
+from pyspider_zk.queues.redis_typed_keys import TypedKeys
+from tests.queues.conftest import Fate, FatefulKeys
 from tests.support.relay import Relay
 from tests.support.waiting import eventually
 
@@ -40,12 +39,6 @@ def relay(redis_server: RedisServer) -> Iterator[Relay]:
 
 
 @pytest.fixture
-def client(redis_url: str) -> Iterator[redis.Redis]:
-    with redis.Redis.from_url(redis_url) as client:
-        yield client
-
-
-@pytest.fixture
 def make(redis_url: str, relay: Relay) -> Iterator[Make]:
     """Give what makes a list of one more process, behind the relay."""
     links: list[RedisLink] = []
@@ -60,37 +53,6 @@ def make(redis_url: str, relay: Relay) -> Iterator[Make]:
         link.close()
 
 
-class Fate(Enum):
-    """What becomes of a call."""
-
-    ANSWERED = "Redis does it and its reply arrives"
-    LOST = "Redis does it and its reply is lost"
-    UNSENT = "it does not reach Redis"
-
-
-class FatefulKeys(TypedKeys):
-    """The way to a real Redis, of which the next call has a fate."""
-
-    fate = Fate.ANSWERED
-    error: BaseException = Unavailable("no reply")
-
-    def run(self, types: Types, work: Callable[[redis.Redis], Answer]) -> Answer:
-        fate, self.fate = self.fate, Fate.ANSWERED
-        if fate is Fate.UNSENT:
-            raise self.error
-        answer = super().run(types, work)
-        if fate is Fate.LOST:
-            raise self.error
-        return answer
-
-
-@pytest.fixture
-def fateful(redis_url: str) -> Iterator[FatefulKeys]:
-    link = RedisLink(redis_url)
-    yield FatefulKeys(link)
-    link.close()
-
-
 def caller_of(client: redis.Redis) -> str:
     (key,) = {key.decode() for key in client.scan_iter(f"{NAME}:*")} - {wake_ups_key(NAME)}
     return key
@@ -100,36 +62,6 @@ def push_late(client: redis.Redis, numbers: Iterable[int], messages: Sequence[by
     """Let a call arrive that has been on its way for long."""
     keys = NAME, caller_of(client), wake_ups_key(NAME)
     client.eval(_PUSH, 3, *keys, KEPT, 1, 0, pack(list(numbers)), pack([]), *messages)
-
-
-def pop_late(client: redis.Redis, number: int) -> Any:
-    return client.eval(_POP, 2, NAME, caller_of(client), number, KEPT, caps.PAGE, 0)
-
-
-def test_a_message_whose_delivery_was_lost_comes_with_the_next_call(
-    make: Make, relay: Relay, client: redis.Redis
-) -> None:
-    ours = make()
-    client.rpush(NAME, b"one", b"two", b"three")
-    assert ours.lpop(NAME) == b"one"
-
-    with relay.losing_replies(), pytest.raises(Unavailable):
-        ours.lpop(NAME)
-    assert client.lrange(NAME, 0, -1) == [b"three"]  # Redis did it
-
-    assert [ours.lpop(NAME) for _ in range(3)] == [b"two", b"three", None]
-
-
-def test_another_process_does_not_get_it(make: Make, relay: Relay, client: redis.Redis) -> None:
-    ours, others = make(), make()
-    assert ours.lpop(NAME) is None  # it is connected
-    client.rpush(NAME, b"one", b"two")
-
-    with relay.losing_replies(), pytest.raises(Unavailable):
-        ours.lpop(NAME)
-
-    assert [others.lpop(NAME), others.lpop(NAME)] == [b"two", None]
-    assert ours.lpop(NAME) == b"one"
 
 
 def test_a_message_that_was_put_without_an_answer_is_put_once(
@@ -342,91 +274,6 @@ def test_redis_remembers_so_many_messages_of_a_process_and_no_more(
     assert client.hlen(caller_of(client)) == LATE
 
 
-def test_a_call_that_arrives_late_takes_nothing(make: Make, client: redis.Redis) -> None:
-    ours = make()
-    client.rpush(NAME, b"one", b"two", b"three")
-    ours.lpop(NAME)
-    ours.lpop(NAME)
-
-    assert pop_late(client, 1) is None
-    assert ours.lpop(NAME) == b"three"
-
-
-@pytest.mark.parametrize("found", [[], [b"too large"]])
-def test_a_call_takes_nothing_if_its_repetition_was_answered_though_that_found_nothing(
-    fateful: FatefulKeys,
-    client: redis.Redis,
-    monkeypatch: pytest.MonkeyPatch,
-    found: Sequence[bytes],
-) -> None:
-    """Both are in Redis's sockets after it hung, and it reads one or the other first."""
-    monkeypatch.setattr(caps, "PAGE", len(b"one"))
-    ours = RedisList(fateful)
-    if found:
-        client.rpush(NAME, *found)
-    fateful.fate = Fate.UNSENT
-    with pytest.raises(Unavailable):
-        ours.lpop(NAME)
-    assert ours.lpop(NAME) is None
-    client.rpush(NAME, b"one")
-
-    assert pop_late(client, 1) is None
-    assert ours.lpop(NAME) == b"one"
-
-
-def test_a_look_into_an_empty_list_is_no_write(make: Make, client: redis.Redis) -> None:
-    ours = make()
-    client.rpush(NAME, b"one")
-    ours.lpop(NAME)
-    ours.lpop(NAME)
-    before = client.info("persistence")["rdb_changes_since_last_save"]
-
-    assert [ours.lpop(NAME), make().lpop(NAME)] == [None, None]
-
-    assert client.info("persistence")["rdb_changes_since_last_save"] == before
-
-
-def test_redis_keeps_no_message_of_an_idle_process(make: Make, client: redis.Redis) -> None:
-    ours = make()
-    client.rpush(NAME, b"one")
-
-    ours.lpop(NAME)
-    ours.lpop(NAME)
-
-    key = caller_of(client)
-    assert client.hkeys(key) == [b"popped"]
-    assert 0 < client.ttl(key) <= KEPT
-
-
-def test_a_process_that_was_forked_off_is_another_one(make: Make, client: redis.Redis) -> None:
-    ours = make()
-    client.rpush(NAME, b"one", b"two", b"three")
-    first = ours.lpop(NAME)
-    forked = multiprocessing.get_context("fork")
-    answers = forked.SimpleQueue()
-
-    child = forked.Process(target=lambda: answers.put(ours.lpop(NAME)))
-    child.start()
-    taken = [first, answers.get(), ours.lpop(NAME)]
-    child.join()
-
-    assert taken == [b"one", b"two", b"three"]
-
-
-def test_a_full_memory_lets_messages_out(own_redis: RedisServer) -> None:
-    ours = RedisList(TypedKeys(RedisLink(own_redis.url)))
-    ours.rpush(NAME, b"one")
-    with redis.Redis.from_url(own_redis.url) as client:
-        client.config_set("maxmemory", 1)
-
-        with pytest.raises(Unavailable, match="maxmemory"):
-            ours.rpush(NAME, b"two")
-        taken = [ours.lpop(NAME), ours.lpop(NAME)]
-        client.config_set("maxmemory", 0)
-
-    assert taken == [b"one", None]
-
-
 def test_the_first_message_of_an_empty_list_wakes_whoever_waits(
     own_redis: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -442,7 +289,7 @@ def test_the_first_message_of_an_empty_list_wakes_whoever_waits(
     thread.join(LONG / 2)
 
     assert not thread.is_alive()
-    assert waiting.lpop(NAME) == b"one"
+    assert client.lpop(NAME) == b"one"
 
 
 def test_a_list_that_was_pushed_to_is_not_waited_for(make: Make, client: redis.Redis) -> None:
@@ -450,9 +297,9 @@ def test_a_list_that_was_pushed_to_is_not_waited_for(make: Make, client: redis.R
     for _ in range(2):
         pushing.rpush(NAME, b"one")
     assert client.xlen(wake_ups_key(NAME)) == 1, "the second found somebody's work there already"
-    assert (pushing.lpop(NAME), pushing.lpop(NAME)) == (b"one", b"one")
+    assert (client.lpop(NAME), client.lpop(NAME)) == (b"one", b"one")
     pushing.rpush(NAME, b"two")
 
     assert client.xlen(wake_ups_key(NAME)) == 2
     waiting.wait(NAME, 0.001)
-    assert waiting.lpop(NAME) == b"two"
+    assert client.lpop(NAME) == b"two"

@@ -116,7 +116,7 @@ def test_publisher_and_readers_go_on_at_the_new_master(
 def test_who_waits_for_a_message_gets_it_from_the_new_master(
     failing: ReplicatedRedis, eventually: Eventually
 ) -> None:
-    waiting, sending = stock(failing.url), stock(failing.url)
+    (_, waiting), (sending, _) = stock(failing.url), stock(failing.url)
     got: SimpleQueue[object] = SimpleQueue()
     woken = threading.Event()
     with closing(connect(failing.url, 0, 8)) as ours, closing(connect(failing.url, 0, 8)) as other:
@@ -196,7 +196,7 @@ def test_another_name_is_told_with_those_that_are_known(lasting: ReplicatedRedis
     with pytest.raises(Refused, match=f"such master, but {MASTER_NAME}.*; correct the"):
         check_login(wrong)
     with pytest.raises(Refused, match="mymaster"):
-        stock(wrong).qsize()
+        stock(wrong)[0].qsize()
 
 
 def test_sentinels_that_nobody_reaches_are_all_told() -> None:

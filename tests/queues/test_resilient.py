@@ -15,6 +15,7 @@ from pyspider_zk.errors import BadMessage, Unavailable
 from pyspider_zk.local.services import RedisServer
 from pyspider_zk.queues import caps, redis_link
 from pyspider_zk.queues.back_off import BackOff
+from pyspider_zk.queues.consumer import Consumer
 from pyspider_zk.queues.resilient import ResilientQueue, SendBuffer
 from tests.conftest import Faults
 from tests.queues.away import AwayQueue
@@ -34,11 +35,12 @@ def patient(inner: Any, pause: float = SOON) -> ResilientQueue:
     return ResilientQueue(inner, back_off_of(pause))
 
 
+def consumer(inner: Any, back_off: BackOff | None = None) -> Consumer:
+    return Consumer(inner, back_off or back_off_of(), lambda _: None, LOGGER, "ours")
+
+
 def taken(inner: Any) -> list[Any]:
-    found = []
-    while not inner.empty():
-        found.append(inner.get_nowait())
-    return found
+    return [each.body for each in consumer(inner).take(10)]
 
 
 # -- any queue -------------------------------------------------------------------------------
@@ -47,38 +49,39 @@ def taken(inner: Any) -> list[Any]:
 def test_a_queue_that_is_away_looks_empty_and_full() -> None:
     waiting = patient(AwayQueue(away=True))
     with pytest.raises(queue.Empty):
-        waiting.get_nowait()
+        consumer(AwayQueue(away=True)).get_nowait()
     with pytest.raises(queue.Full):
         waiting.put_nowait("body")
-    assert waiting.empty()
     assert waiting.full()
     with pytest.raises(Unavailable, match="nobody listens"):
         waiting.qsize()
 
 
 def test_a_queue_that_answers_is_what_it_is() -> None:
-    waiting = patient(AwayQueue(maxsize=2))
+    inner = AwayQueue(maxsize=2)
+    waiting, reading = patient(inner), consumer(inner)
     waiting.put("a")
     waiting.put_nowait("b")
-    assert (waiting.full(), waiting.empty(), waiting.qsize()) == (True, False, 2)
+    assert (waiting.full(), waiting.qsize()) == (True, 2)
     with pytest.raises(queue.Full):
         waiting.put_nowait("c")
     with pytest.raises(queue.Full):
         waiting.put("c", timeout=SOON)
-    assert [waiting.get(), waiting.get(timeout=LONG)] == ["a", "b"]
+    assert [reading.get(), reading.get(timeout=LONG)] == ["a", "b"]
     with pytest.raises(queue.Empty):
-        waiting.get(block=False)
+        reading.get(block=False)
     with pytest.raises(queue.Empty):
-        waiting.get(timeout=SOON)
+        reading.get(timeout=SOON)
 
 
 def test_nobody_asks_while_it_rests() -> None:
     inner = AwayQueue(away=True)
-    waiting = patient(inner, pause=LONG)
+    back_off = back_off_of(pause=LONG)
+    waiting, reading = ResilientQueue(inner, back_off), consumer(inner, back_off)
     for _ in range(5):
         assert waiting.full()
         with pytest.raises(queue.Empty):
-            waiting.get(timeout=SOON)
+            reading.get(timeout=SOON)
     assert inner.asked == 1
 
 
@@ -89,7 +92,7 @@ def test_waiting_is_no_spinning(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(back_off, "rest", rests.append)
     # when
     with pytest.raises(queue.Empty):
-        ResilientQueue(AwayQueue(away=True), back_off).get(timeout=SOON)
+        consumer(AwayQueue(away=True), back_off).get(timeout=SOON)
     # then
     assert rests
 
@@ -101,10 +104,11 @@ def test_an_empty_or_full_queue_is_a_sign_of_life(
     # given
     caplog.set_level(logging.INFO)
     inner = AwayQueue(maxsize=1)
-    waiting = patient(inner, pause=1e-9)
+    back_off = back_off_of(pause=1e-9)
     for body in held:
         inner.put(body)
-    ask = partial(waiting.put_nowait, "b") if held else waiting.get_nowait
+    waiting = ResilientQueue(inner, back_off)
+    ask = partial(waiting.put_nowait, "b") if held else consumer(inner, back_off).get_nowait
     # when
     for inner.away in (True, False):
         with pytest.raises((queue.Empty, queue.Full)):
@@ -128,12 +132,13 @@ def test_to_be_told_of_no_limit_is_no_sign_of_life(caplog: pytest.LogCaptureFixt
             return False
 
     caplog.set_level(logging.INFO)
-    waiting = patient(Endless(away=True), pause=0.001)
+    inner, back_off = Endless(away=True), back_off_of(pause=0.001)
+    waiting, reading = ResilientQueue(inner, back_off), consumer(inner, back_off)
     # when
     for _ in range(20):
         waiting.full()
         with pytest.raises(queue.Empty):
-            waiting.get(timeout=SOON)
+            reading.get(timeout=SOON)
     # then
     assert [record.levelno for record in caplog.records] == [logging.WARNING]
 
@@ -144,8 +149,8 @@ def test_get_waits_for_one_that_is_away(wait: dict[str, Any]) -> None:
     inner.put("body")
     inner.away = True
     got: list[Any] = []
-    waiting = patient(inner)
-    with running(lambda: got.append(waiting.get(**wait))):
+    reading = consumer(inner)
+    with running(lambda: got.append(reading.get(**wait))):
         assert inner.refused.wait(LONG)
         inner.refused.clear()
         assert inner.refused.wait(LONG)
@@ -187,7 +192,7 @@ def test_the_end_of_a_process_ends_its_waiting(inner: AwayQueue) -> None:
     # then nobody waits any more
     inner.away = True
     with pytest.raises(queue.Empty):
-        waiting.get()
+        consumer(inner, back_off).get()
 
 
 class EncodingQueue(AwayQueue):
@@ -284,9 +289,9 @@ def test_messages_pass_between_ours_and_pyspiders(stock: Any) -> None:
     waiting.put(("task", {"content": b"\x00\xff"}))
     assert stock.get_nowait() == ["task", {"content": b"\x00\xff"}]
     stock.put("back")
-    assert waiting.get() == "back"
+    assert consumer(stock).get() == "back"
     waiting.put("a"), waiting.put("b")
-    assert (waiting.full(), waiting.empty(), waiting.qsize()) == (True, False, 2)
+    assert (waiting.full(), waiting.qsize()) == (True, 2)
 
 
 @pytest.mark.redis
@@ -295,7 +300,7 @@ def test_a_message_that_cannot_be_decoded_stops_nobody(
 ) -> None:
     stock.redis.rpush(NAME, b"\xc1")
     stock.put("good")
-    assert patient(stock).get(timeout=LONG) == "good"
+    assert consumer(stock).get(timeout=LONG) == "good"
     assert [record.levelno for record in caplog.records] == [logging.ERROR]
 
 
@@ -305,7 +310,7 @@ def test_a_connection_that_broke_is_no_outage(stock: Any, caplog: pytest.LogCapt
     waiting.put("a")
     stock.redis.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
     waiting.put_nowait("b")
-    assert taken(waiting) == ["a", "b"]
+    assert taken(stock) == ["a", "b"]
     assert caplog.records == []
 
 
@@ -325,15 +330,16 @@ def test_a_redis_that_was_restarted_keeps_all_and_gets_all(
 ) -> None:
     # given
     caplog.set_level(logging.INFO)
-    waiting = patient(connect_message_queue(NAME, own_redis.url))
+    stock, back_off = connect_message_queue(NAME, own_redis.url), back_off_of()
+    waiting = ResilientQueue(stock, back_off)
     waiting.put("before")
     own_redis.stop()
-    assert waiting.empty()
+    assert consumer(stock, back_off).take(1) == []
     # when
     with running(waiting.put, "during"):
         own_redis.start()
     # then
-    assert taken(waiting) == ["before", "during"]
+    assert taken(stock) == ["before", "during"]
     assert [record.levelno for record in caplog.records] == [logging.WARNING, logging.INFO]
 
 
@@ -348,7 +354,7 @@ def test_a_password_is_taken_over_and_not_told(own_redis: RedisServer) -> None:
     waiting = patient(stock)
     waiting.put("body")
     # then
-    assert waiting.get() == "body"
+    assert consumer(stock).get() == "body"
     own_redis.stop()
     with pytest.raises(Unavailable, match=str(own_redis.port)) as caught:
         waiting.qsize()
@@ -406,9 +412,9 @@ def test_a_call_has_200_messages_and_1_mib_at_most(
 
 
 @pytest.fixture
-def pages(redis_backend: RedisBackend) -> ResilientQueue:
-    """Give a queue between components, in a real Redis."""
-    return patient(connect_message_queue("fetcher2processor", redis_backend.url))
+def pages(redis_backend: RedisBackend) -> Consumer:
+    """Give the consumer of a queue between components, in a real Redis."""
+    return consumer(connect_message_queue(NAME, redis_backend.url))
 
 
 @pytest.mark.redis
@@ -427,35 +433,37 @@ def pages(redis_backend: RedisBackend) -> ResilientQueue:
     ids=["empty", "unused", "short", "lists", "mappings", "text", "a time", "a key"],
 )
 def test_what_is_no_message_is_dropped_and_the_next_one_taken(
-    redis_backend: RedisBackend, pages: ResilientQueue, raw: bytes
+    redis_backend: RedisBackend, pages: Consumer, raw: bytes
 ) -> None:
-    redis_backend.client.rpush("fetcher2processor", raw)
-    pages.put_nowait(1)
-    with pytest.raises(queue.Empty):
-        pages.get_nowait()
+    redis_backend.client.rpush(NAME, raw)
+    redis_backend.client.rpush(NAME, umsgpack.packb(1))
     assert pages.get_nowait() == 1
+    pages.give_back()
+    assert pages.get_nowait() == 1, "what was dropped is done"
 
 
 @pytest.mark.redis
 def test_a_key_of_another_type_is_moved_out_of_the_way(
-    redis_backend: RedisBackend, pages: ResilientQueue
+    redis_backend: RedisBackend, pages: Consumer
 ) -> None:
-    redis_backend.client.set("fetcher2processor", "x")
-    pages.put_nowait(1)
-    assert (pages.qsize(), pages.full(), pages.get_nowait()) == (1, False, 1)
+    redis_backend.client.set(NAME, "x")
+    waiting = patient(connect_message_queue(NAME, redis_backend.url))
+    waiting.put_nowait(1)
+    assert (waiting.qsize(), waiting.full(), pages.get_nowait()) == (1, False, 1)
 
 
 @pytest.mark.redis
 def test_a_message_that_is_too_large_is_neither_sent_nor_fetched(
     redis_backend: RedisBackend,
-    pages: ResilientQueue,
+    pages: Consumer,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setattr(caps, "PAGE", 100)
-    redis_backend.client.rpush("fetcher2processor", b"x" * 101)
-    pages.put_nowait(1)
+    redis_backend.client.rpush(NAME, b"x" * 101)
+    waiting = patient(connect_message_queue(NAME, redis_backend.url))
+    waiting.put_nowait(1)
     with pytest.raises(BadMessage, match="limit is 100"):
-        pages.put_nowait("x" * 101)
+        waiting.put_nowait("x" * 101)
     assert pages.get_nowait() == 1
     assert "101 bytes" in caplog.text

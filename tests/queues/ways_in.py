@@ -8,15 +8,15 @@ from pyspider_zk.cli.status import QueueCounts
 from pyspider_zk.queues.api import Message
 from pyspider_zk.queues.back_off import BackOff
 from pyspider_zk.queues.connect import connect
+from pyspider_zk.queues.consumer import Consumer
 from pyspider_zk.queues.names import QueueKind
 from pyspider_zk.queues.resilient import ResilientQueue, log
 
 
-def stock(where: str) -> ResilientQueue:
-    """Return one of pyspider's queues, as the components use it."""
-    return ResilientQueue(
-        connect_message_queue("fetcher2processor", where), BackOff(log, "it waits")
-    )
+def stock(where: str) -> tuple[ResilientQueue, Consumer]:
+    """Return the two ends of one of pyspider's queues, as the components use it."""
+    inner, back_off = connect_message_queue("fetcher2processor", where), BackOff(log, "it waits")
+    return ResilientQueue(inner, back_off), Consumer(inner, back_off, lambda _: None, log, "ours")
 
 
 def works(where: str) -> bool:
@@ -32,9 +32,9 @@ def works(where: str) -> bool:
         queues.records.drop_many([3])
         assert queues.slot_queues.dead() == 1
         assert queues.slot_queues.discard([queues.slot_queues.dead_letters(1)[0].tag]) == 1
-    own = stock(where)
+    own, reading = stock(where)
     own.put("body")
     lengths = QueueCounts(where, 8)
     assert lengths.read()["fetcher2processor"] == 1
     lengths.close()
-    return bool(own.get() == "body")
+    return bool(reading.get() == "body")

@@ -107,7 +107,9 @@ def processor(
 ) -> ClusterProcessor:
     projectdb = connect_database(f"sqlite+projectdb:///{tmp_path}/project.db")
     add_project(projectdb, "p", SCRIPT)
-    monkeypatch.setattr("pyspider_zk.workers.processor.presence", lambda *_: running(lambda: None))
+    monkeypatch.setattr(
+        "pyspider_zk.workers.processor.presence", lambda *_, **__: running(lambda: None)
+    )
     return a_processor(projectdb, broker.queues(SLOTS), fetched)
 
 
@@ -193,9 +195,16 @@ def test_a_processor_outlives_any_number_of_them(
 
 
 @pytest.fixture
-def fetcher(monkeypatch: pytest.MonkeyPatch) -> ClusterFetcher:
-    monkeypatch.setattr("pyspider_zk.workers.fetcher.presence", lambda *_: running(lambda: None))
-    return ClusterFetcher(AwayQueue(), AwayQueue(), settings=Settings())
+def inqueue() -> AwayQueue:
+    return AwayQueue()
+
+
+@pytest.fixture
+def fetcher(inqueue: AwayQueue, monkeypatch: pytest.MonkeyPatch) -> ClusterFetcher:
+    monkeypatch.setattr(
+        "pyspider_zk.workers.fetcher.presence", lambda *_, **__: running(lambda: None)
+    )
+    return ClusterFetcher(inqueue, AwayQueue(), settings=Settings())
 
 
 def results(fetcher: ClusterFetcher) -> dict[Any, Any]:
@@ -237,18 +246,18 @@ TRACKS = {
 
 
 def test_a_fetcher_answers_whatever_is_asked_of_it(
-    fetcher: ClusterFetcher, eventually: Eventually
+    fetcher: ClusterFetcher, inqueue: AwayQueue, eventually: Eventually
 ) -> None:
     site = FetchedSite()
     thread = running(site.server.serve_forever)
     with thread:
         for body in [*NO_PAIR, *NO_TASK]:
-            fetcher.inqueue.put(body)
+            inqueue.put(body)
         for number, options in enumerate(FETCHES):
-            fetcher.inqueue.put(task(f"bad{number}", url=f"{site.url}/page", fetch=options))
+            inqueue.put(task(f"bad{number}", url=f"{site.url}/page", fetch=options))
         for name, track in TRACKS.items():
-            fetcher.inqueue.put(task(name, url=f"{site.url}/page", track=track))
-        fetcher.inqueue.put(task("good", url=f"{site.url}/page"))
+            inqueue.put(task(name, url=f"{site.url}/page", track=track))
+        inqueue.put(task("good", url=f"{site.url}/page"))
         with running(fetcher.run):
             eventually(lambda: len(results(fetcher)) == len(FETCHES) + len(TRACKS) + 1)
             told = results(fetcher)
@@ -299,21 +308,23 @@ def resultdb(tmp_path: Path) -> Any:
 
 
 @pytest.fixture
-def worker(resultdb: Any, monkeypatch: pytest.MonkeyPatch) -> ClusterResultWorker:
+def worker(
+    resultdb: Any, inqueue: AwayQueue, monkeypatch: pytest.MonkeyPatch
+) -> ClusterResultWorker:
     path = "pyspider_zk.workers.result_worker"
-    monkeypatch.setattr(f"{path}.presence", lambda *_: running(lambda: None))
+    monkeypatch.setattr(f"{path}.presence", lambda *_, **__: running(lambda: None))
     monkeypatch.setattr(f"{path}.PAUSE", 0.01)
-    return ClusterResultWorker(resultdb, AwayQueue(), settings=Settings())
+    return ClusterResultWorker(resultdb, inqueue, settings=Settings())
 
 
 def test_a_result_worker_saves_the_next_one_whatever_came_before(
-    worker: ClusterResultWorker, resultdb: Any, eventually: Eventually
+    worker: ClusterResultWorker, inqueue: AwayQueue, resultdb: Any, eventually: Eventually
 ) -> None:
     for body in [*NO_PAIR, *([bad, {"a": 1}] for bad in NO_TASK)]:
-        worker.inqueue.put(body)
+        inqueue.put(body)
     for result in (b"\xff", {"a": b"x"}, {b"a": 1}, deep(5000), {1, 2}, object()):
-        worker.inqueue.put([task("bad"), result])
-    worker.inqueue.put([task("good"), {"a": 1}])
+        inqueue.put([task("bad"), result])
+    inqueue.put([task("good"), {"a": 1}])
     with running(worker.run):
         eventually(lambda: resultdb.get("p", "good") is not None)
         worker.quit()
@@ -322,13 +333,14 @@ def test_a_result_worker_saves_the_next_one_whatever_came_before(
 
 def test_results_wait_for_a_database_that_another_process_has_locked(
     worker: ClusterResultWorker,
+    inqueue: AwayQueue,
     tmp_path: Path,
     eventually: Eventually,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO, "pyspider_zk.databases")
     for number in range(3):
-        worker.inqueue.put([task(str(number)), {"a": number}])
+        inqueue.put([task(str(number)), {"a": number}])
     stored = opened(tmp_path)
     with ExitStack() as lock:
         lock.enter_context(locked(tmp_path / "result.db"))
@@ -343,19 +355,21 @@ def test_results_wait_for_a_database_that_another_process_has_locked(
 
 def test_what_waits_at_the_end_goes_back(
     worker: ClusterResultWorker,
+    inqueue: AwayQueue,
     tmp_path: Path,
     eventually: Eventually,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    worker.inqueue.put([task(), {"a": 1}])
+    inqueue.put([task(), {"a": 1}])
     with locked(tmp_path / "result.db"), running(worker.run):
         eventually(lambda: "resultdb is away" in caplog.text)
         worker.quit()
-    assert worker.inqueue.get_nowait() == [task(), {"a": 1}]
+    assert inqueue.get_nowait() == [task(), {"a": 1}]
 
 
 def test_a_result_that_only_the_database_refuses_holds_up_no_other(
     worker: ClusterResultWorker,
+    inqueue: AwayQueue,
     resultdb: Any,
     eventually: Eventually,
     monkeypatch: pytest.MonkeyPatch,
@@ -368,8 +382,8 @@ def test_a_result_that_only_the_database_refuses_holds_up_no_other(
         return save(project, taskid, **kwargs)
 
     monkeypatch.setattr(resultdb, "save", picky)
-    worker.inqueue.put([task("bad"), {"a": 1}])
-    worker.inqueue.put([task("good"), {"a": 1}])
+    inqueue.put([task("bad"), {"a": 1}])
+    inqueue.put([task("good"), {"a": 1}])
     with running(worker.run):
         eventually(lambda: resultdb.get("p", "good") is not None)
         worker.quit()

@@ -225,7 +225,7 @@ def test_a_failed_fetch_is_finished_too(tasks: Queue, pages: Queue) -> None:
     made = ClusterFetcher(tasks, pages, async_mode=False, settings=Settings())
     made.fetch(a_task("nonsense://", "failed"))
     made._send_rest()
-    made._give_back()
+    made.inqueue.give_back()
     assert pages.get_nowait()[1]["status_code"] == 599
     assert left(tasks) == []
     made.close()

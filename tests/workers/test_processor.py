@@ -312,7 +312,7 @@ def test_its_queues_are_closed_when_it_ends(
 def test_its_queues_are_closed_when_it_cannot_join(
     make: Make, slot_queues: FaultySlotQueues, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refused(*_: Any) -> Any:
+    def refused(*_: Any, **__: Any) -> Any:
         raise Unavailable("no ZooKeeper")
 
     monkeypatch.setattr("pyspider_zk.workers.processor.presence", refused)

@@ -110,8 +110,9 @@ def test_a_result_worker_counts_its_results() -> None:
 
 
 def test_messages_that_are_of_no_use_are_counted() -> None:
-    made = ClusterResultWorker(None, queue.Queue(), settings=SETTINGS)
-    made.inqueue.put("nonsense")
+    inqueue: queue.Queue[str] = queue.Queue()
+    made = ClusterResultWorker(None, inqueue, settings=SETTINGS)
+    inqueue.put("nonsense")
     with pytest.raises(queue.Empty):
         made.inqueue.get(timeout=0.01)
     assert value(measured(made), families.PASSED_OVER, component="result-worker") == 1

@@ -38,8 +38,9 @@ def duplicate_fetches(history: History) -> Counter[Key]:
 def duplicates_planned(history: History) -> list[str]:
     """A page is dispatched once and requested once for it, unless something unplanned happened.
 
-    What explains a second dispatch, see `repeats`. More requests than dispatches is what only a
-    Redis that restarted meanwhile explains: what was put there may be there though it said no.
+    What explains a second dispatch, see `repeats`. More requests than dispatches are what a Redis
+    that restarted meanwhile explains, for what was put there may be there though it said no; and a
+    fetcher that was killed between two of them, once.
     """
     again = [_name(one.second) for one in repeats(history) if not one.rescued]
     return again + _requested_again(history)
@@ -136,13 +137,26 @@ def _requested_again(history: History) -> list[str]:
     sends: dict[Key, list[Effect]] = defaultdict(list)
     for effect in _dispatches(history):
         sends[effect.project, effect.path].append(effect)
+    times: dict[Key, list[float]] = defaultdict(list)
+    for request in history.requests:
+        times[request.project, request.path].append(request.at)
     found = []
     for key, extra in duplicate_fetches(history).items():
         known = sends[key]
         lossy = any(redis_was_down(history.hits, one.start, one.end) for one in known)
-        more = 0 if lossy else max(0, extra + 1 - max(1, len(known)))
+        killed = _fetchers_killed(history, min(times[key]), max(times[key]))
+        more = 0 if lossy else max(0, extra + 1 - max(1, len(known)) - killed)
         found += [" ".join(key)] * more
     return found
+
+
+def _fetchers_killed(history: History, since: float, until: float) -> int:
+    """Return how many fetchers were killed between two requests; a kill is noted before it."""
+    return sum(
+        hit.start + HELD_UP >= since and hit.start <= until
+        for hit in history.hits
+        if hit.kind == "worker_kill" and hit.target.startswith("fetcher")
+    )
 
 
 def _dispatches(history: History) -> Iterator[Effect]:
