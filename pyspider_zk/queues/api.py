@@ -387,17 +387,23 @@ class WakeUps(Protocol):
         """
 
 
-class Takers(Protocol):
-    """Those who have taken messages from pyspider's queues between its other components.
+class WorkQueues(Protocol):
+    """pyspider's queues between its other components, and who has taken messages from them.
 
     Threads: any. All methods raise ``Unavailable`` if the message queue does not answer.
     """
 
-    def names(self, queue: str) -> set[str]:
+    def takers(self, queue: str) -> set[str]:
         """Return who may have messages of a queue."""
 
     def give_back(self, queue: str, taker: str) -> int:
         """Put what a dead one has before all else in its queue; return how many messages."""
+
+    def under_way(self) -> list[dict[str, Any]]:
+        """Return the tasks that wait for a fetcher or processor, or are with one.
+
+        Huge ones may be missing, and so are those that pyspider's own components have.
+        """
 
 
 @dataclass(frozen=True)
@@ -409,7 +415,7 @@ class Queues:
     records: SlotRecords
     parking_lot: ParkingLot
     wake_ups: WakeUps
-    takers: Takers
+    work: WorkQueues
 
     def close(self) -> None:
         """Close all connections; wakes waiting publishers."""

@@ -7,7 +7,7 @@ from pyspider_zk.queues.redis_link import RedisLink
 from pyspider_zk.queues.redis_parking import RedisParkingLot
 from pyspider_zk.queues.redis_records import RedisSlotRecords
 from pyspider_zk.queues.redis_streams import RedisSlotQueues
-from pyspider_zk.queues.redis_taken import RedisTakers
+from pyspider_zk.queues.redis_taken import RedisWorkQueues
 from pyspider_zk.queues.redis_typed_keys import TypedKeys
 from pyspider_zk.queues.redis_url import SCHEMES
 from pyspider_zk.queues.redis_wake_ups import RedisSlotWakeUps
@@ -44,5 +44,5 @@ def connect(url: str | None, limit: int, slots: int, wait: Wait | None = None) -
         RedisSlotRecords(keys),
         RedisParkingLot(keys),
         RedisSlotWakeUps(keys),
-        RedisTakers(keys),
+        RedisWorkQueues(keys),
     )

@@ -71,7 +71,7 @@ class MemoryBroker:
             MemorySlotRecords(self),
             MemoryParkingLot(self),
             MemoryWakeUps(self),
-            NoTakers(),
+            NoWorkQueues(),
         )
 
     def append(self, queue: SlotQueue, raw: bytes) -> None:
@@ -385,16 +385,20 @@ class MemoryParkingLot:
                     self._broker.append((parked.kind, parked.slot), encode(task))
 
 
-class NoTakers:
-    """`Takers` of queues in memory, which end with those who take."""
+class NoWorkQueues:
+    """`WorkQueues` where these are in memory, and end with those who take."""
 
-    def names(self, _queue: str) -> set[str]:
-        """See `Takers.names`."""
+    def takers(self, _queue: str) -> set[str]:
+        """See `WorkQueues.takers`."""
         return set()
 
     def give_back(self, _queue: str, _taker: str) -> int:
-        """See `Takers.give_back`."""
+        """See `WorkQueues.give_back`."""
         return 0
+
+    def under_way(self) -> list[dict[str, Any]]:
+        """See `WorkQueues.under_way`."""
+        return []
 
 
 class MemoryWakeUps:

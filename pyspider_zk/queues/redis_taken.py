@@ -6,11 +6,19 @@ it dies, they go back to the list from there.
 
 import logging
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import msgpack
 
 from pyspider_zk.queues import caps
 from pyspider_zk.queues.codec import pack
-from pyspider_zk.queues.names import deaths_key, taken_key, takers_key, wake_ups_key
+from pyspider_zk.queues.names import (
+    WORK_QUEUES,
+    deaths_key,
+    taken_key,
+    takers_key,
+    wake_ups_key,
+)
 from pyspider_zk.queues.redis_typed_keys import TypedKeys, script
 from pyspider_zk.queues.redis_wake_ups import LATEST
 
@@ -20,7 +28,14 @@ KEPT = 3600  # seconds that Redis remembers a taker that has nothing; a late cal
 CALL = 2**20  # bytes after which a call takes no more
 DEATHS_KEPT = 24 * 3600  # seconds that Redis remembers which messages takers died with
 
-_TAKE, _GIVE_BACK = script("take"), script("give_back")
+BEGINNING = 2**16  # bytes of a message in which its task is looked for
+LOOKED_AT = 20_000  # messages of a queue that are looked at
+
+TASKS, PAGES, _ = WORK_QUEUES
+FETCHED = (TASKS, PAGES)
+"""The queues of tasks whose status packs are to come, in the order in which a task goes."""
+
+_TAKE, _GIVE_BACK, _UNDER_WAY = script("take"), script("give_back"), script("under_way")
 
 
 class RawMessage(NamedTuple):
@@ -109,22 +124,45 @@ def _keys_of(queue: str, taker: str) -> dict[str, str]:
     }
 
 
-class RedisTakers:
-    """Takers of messages from the queues between pyspider's components. Threads: any."""
+class RedisWorkQueues:
+    """`WorkQueues` in Redis."""
 
     def __init__(self, keys: TypedKeys) -> None:
         self._keys = keys
 
-    def names(self, queue: str) -> set[str]:
-        """Return the takers that may have messages of a queue.
-
-        Raises:
-            Unavailable: Redis does not answer.
-        """
+    def takers(self, queue: str) -> set[str]:
+        """See `WorkQueues.takers`."""
         key = takers_key(queue)
         found = self._keys.run({key: "set"}, lambda it: it.smembers(key))
         return {name.decode(errors="replace") for name in found}
 
     def give_back(self, queue: str, taker: str) -> int:
-        """Give back for a taker that has died; see ``give_back``."""
+        """See `WorkQueues.give_back`."""
         return give_back(self._keys, queue, taker, died=True)
+
+    def under_way(self) -> list[dict[str, Any]]:
+        """See `WorkQueues.under_way`.
+
+        A task goes from one queue to the next, where it is before it leaves the first: so the first
+        is looked at first.
+        """
+        found = [(raw, queue) for queue in FETCHED for raw in self._beginnings(queue)]
+        tasks = (_task_of(raw, is_page=queue == PAGES) for raw, queue in found)
+        return [task for task in tasks if isinstance(task, dict)]
+
+    def _beginnings(self, queue: str) -> list[bytes]:
+        types = {queue: "list", takers_key(queue): "set"}
+        found: list[bytes] = self._keys.eval(_UNDER_WAY, types, BEGINNING, LOOKED_AT)
+        return found
+
+
+def _task_of(raw: bytes, *, is_page: bool) -> object:
+    """Return the task that a message is, or begins with; None if that is not whole."""
+    unpacker = msgpack.Unpacker(raw=False, strict_map_key=False)
+    unpacker.feed(raw)
+    try:
+        if is_page:
+            unpacker.read_array_header()
+        return unpacker.unpack()
+    except (msgpack.UnpackException, ValueError, RecursionError):
+        return None

@@ -15,11 +15,13 @@ from typing import Any
 from pyspider.database.base.taskdb import TaskDB
 
 from pyspider_zk.errors import DatabaseAway
+from pyspider_zk.projects.rows import is_name
 from pyspider_zk.queues.tasks import usable_schedule
-from pyspider_zk.scheduling.engine import TaskEngine
+from pyspider_zk.scheduling.engine import ON_FINISHED, TaskEngine
 from pyspider_zk.scheduling.heartbeat import ROWS_PER_BEAT
 from pyspider_zk.scheduling.project import LoadedProject
 from pyspider_zk.scheduling.slot_record import Part, restore_tasks
+from pyspider_zk.scheduling.task_rules import time_in_flight
 from pyspider_zk.scheduling.unloaded import Scan
 from pyspider_zk.scheduling.window import Window
 from pyspider_zk.tasks.pages import ActiveRow
@@ -60,12 +62,20 @@ class TaskLoading:
         self._counts = RowCounts(engine)
         self._room = engine.attention.window_size.due
         self._turns: dict[str, None] = {}
+        self._under_way: dict[str, dict[str, Mapping[str, Any]]] = {}  # by project and task id
+
+    def expect(self, tasks: Iterable[Mapping[str, Any]]) -> None:
+        """Let these tasks count as in flight when their projects are loaded next."""
+        self._under_way.clear()
+        for task in tasks:
+            if _is_sent(task):
+                self._under_way.setdefault(task["project"], {})[task["taskid"]] = task
 
     def load(self, project: LoadedProject, part: Part) -> None:
         """Load the first of the ACTIVE rows; ``work`` loads the others.
 
-        Those that the former owner handed over are not loaded. After a death nobody knows which
-        were with fetcher or processor; a status pack of the former owner's fetch may still come.
+        Those that the former owner handed over are not loaded. After a death those count as in
+        flight that were found with fetchers and processors; a pack of another may still come.
 
         Args:
             part: the state of the project that the former owner left.
@@ -79,11 +89,25 @@ class TaskLoading:
             project.task_queue.doubt(restore_tasks(project, part))
         else:
             self._engine.inherited[project.name] = time.time()
+            self._restore_under_way(project)
         self.count(project.name)
         if self._engine.taskdb.may_have(project.name):
             self._share_room()
             project.task_queue.unloaded.add_unknown()
             self._load_page(project)
+
+    def _restore_under_way(self, project: LoadedProject) -> None:
+        """Let the tasks count as in flight that were found, as far as they wait by their rows."""
+        tasks = self._under_way.pop(project.name, {})
+        rows = self._engine.taskdb.get_many(project.name, tasks, ["status"]) if tasks else {}
+        window = project.task_queue
+        for taskid, task in tasks.items():
+            row = rows.get(taskid)
+            if row is not None and row["status"] == TaskDB.ACTIVE:
+                seconds = time_in_flight(task, window.processing_timeout)
+                window.put_in_flight(taskid, 0, time.time() + seconds, seconds)
+                window.doubt([taskid])
+                project.has_sent |= taskid != ON_FINISHED
 
     def count(self, project: str) -> None:
         """Let a project's rows be counted for pyspider's counters, once after it was loaded."""
@@ -93,6 +117,7 @@ class TaskLoading:
     def forget(self, project: str) -> None:
         """Forget a project that is no longer in memory."""
         self._engine.inherited.pop(project, None)
+        self._under_way.pop(project, None)
         self._counts.forget(project)
 
     def work(self, isolating: Isolating) -> bool:
@@ -165,6 +190,12 @@ class TaskLoading:
                     project.task_queue.leave_out()
         if not self._room / 2 <= size.due <= self._room:
             self._room = size.due
+
+
+def _is_sent(task: Mapping[str, Any]) -> bool:
+    """Return whether a message may be a task that a scheduler has sent; others may be anything."""
+    parts = all(isinstance(task.get(part) or {}, dict) for part in ("fetch", "process"))
+    return parts and is_name(task.get("project")) and isinstance(task.get("taskid"), str)
 
 
 @dataclass

@@ -104,7 +104,7 @@ class ClusterScheduler(TaskEngine):
             self,
             self.slot_scheduler.local_jobs,
             self._pace.hurry,
-            queues.takers,
+            queues.work,
             surveyed,
         )
         self._credentials = credentials_of(self.settings)

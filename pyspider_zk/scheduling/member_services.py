@@ -17,7 +17,7 @@ from pyspider_zk.jobs.local_jobs import LocalJobs
 from pyspider_zk.jobs.model import Claimant
 from pyspider_zk.jobs.queue import JobQueue
 from pyspider_zk.jobs.runner import JobRunner
-from pyspider_zk.queues.api import Queues, Takers
+from pyspider_zk.queues.api import Queues, WorkQueues
 from pyspider_zk.scheduling.alert_webhook import AlertWebhook
 from pyspider_zk.scheduling.census import Census, ClusterLook
 from pyspider_zk.scheduling.engine import TaskEngine
@@ -52,7 +52,7 @@ class MemberServices:
     Args:
         local_jobs: where the scheduler's loop finds the jobs.
         wake: called when jobs have arrived.
-        takers: those who have taken messages that are redelivered if they die.
+        work: the queues of which is redelivered what dead workers had.
         surveyed: what the census asks, and is closed after it; None: there is no census.
 
     Attributes:
@@ -66,14 +66,14 @@ class MemberServices:
         engine: TaskEngine,
         local_jobs: LocalJobs,
         wake: Callable[[], None],
-        takers: Takers,
+        work: WorkQueues,
         surveyed: SurveyedQueues | None,
     ) -> None:
         self._settings = settings
         self._engine = engine
         self._local_jobs = local_jobs
         self._wake = wake
-        self._takers = takers
+        self._work = work
         self._surveyed = surveyed
         self._batch_service: BatchService | None = None
         self._events: EventLog | None = None
@@ -127,7 +127,7 @@ class MemberServices:
         tree = Tree(self._settings.root)
         reader = Reader(tree, connection.unreadable)
         present = partial(read_consumers, connection, tree, reader)
-        redelivery = Redelivery(lambda: ownership.leading, present, self._takers)
+        redelivery = Redelivery(lambda: ownership.leading, present, self._work)
         self._running.callback(redelivery.stop)
         redelivery.start()
 

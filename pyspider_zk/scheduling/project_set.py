@@ -68,6 +68,14 @@ class ProjectSet:
 
     # -- slots ------------------------------------------------------------------------------------
 
+    def has_any(self, slot: int) -> bool:
+        """Return whether a slot has projects, as far as their rows were read."""
+        return bool(self._rows.index.names(slot))
+
+    def expect(self, tasks: Iterable[Mapping[str, Any]]) -> None:
+        """Let these tasks count as in flight when their projects are loaded next."""
+        self._loading.expect(tasks)
+
     def load_slot(self, slot: int, parts: Mapping[str, Part]) -> None:
         """Load a slot's projects into memory, with the state that their former owner left.
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pyspider_zk.errors import ClusterError
 from pyspider_zk.loop import Loop
 from pyspider_zk.outage import Outage
-from pyspider_zk.queues.api import Takers
+from pyspider_zk.queues.api import WorkQueues
 from pyspider_zk.queues.names import WORK_QUEUES
 
 logger = logging.getLogger("scheduler")
@@ -31,11 +31,11 @@ class Redelivery:
     """
 
     def __init__(
-        self, leads: Callable[[], bool], present: Callable[[], set[str]], takers: Takers
+        self, leads: Callable[[], bool], present: Callable[[], set[str]], work: WorkQueues
     ) -> None:
         self._leads = leads
         self._present = present
-        self._takers = takers
+        self._work = work
         self._missing: set[tuple[str, str]] = set()
         self._outage = Outage(
             logger, "nothing is redelivered: %s", "what dead workers had is redelivered again"
@@ -67,11 +67,11 @@ class Redelivery:
         before, self._missing = self._missing, set()
         if not self._leads():
             return
-        takers = {(queue, name) for queue in WORK_QUEUES for name in self._takers.names(queue)}
+        takers = {(queue, name) for queue in WORK_QUEUES for name in self._work.takers(queue)}
         present = self._present() if takers else set()
         missing = {(queue, name) for queue, name in takers if name not in present}
         for queue, name in sorted(missing & before):
-            count = self._takers.give_back(queue, name)
+            count = self._work.give_back(queue, name)
             if count:
                 logger.warning("a worker died: %d messages of %s are redelivered", count, queue)
         self._missing = missing - before

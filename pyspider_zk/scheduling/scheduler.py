@@ -107,6 +107,7 @@ class SlotScheduler:
             self.project_set,
             self.applier,
             engine.databases.seals,
+            queues.work,
             beat,
         )
         operations = ProjectOperations(engine, self.project_set, self.applier, self.deletion)

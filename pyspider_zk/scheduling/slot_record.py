@@ -41,7 +41,7 @@ def read_record(record: Mapping[str, Any] | None, epoch: int) -> tuple[dict[str,
     found = record.get("projects")
     if not isinstance(found, dict):
         return {}, ["it names no projects"]
-    clean = _is_clean(record, epoch)
+    clean = is_clean(record, epoch)
     parts: dict[str, Part] = {}
     faults: list[str] = []
     for name, part in found.items():
@@ -53,7 +53,8 @@ def read_record(record: Mapping[str, Any] | None, epoch: int) -> tuple[dict[str,
     return parts, faults
 
 
-def _is_clean(record: Mapping[str, Any], epoch: int) -> bool:
+def is_clean(record: Mapping[str, Any], epoch: int) -> bool:
+    """Return whether the owner of the epoch before handed everything over in a record."""
     return record.get("clean") is True and record.get("epoch") == epoch - 1
 
 

@@ -10,11 +10,11 @@ from typing import Any
 
 from pyspider_zk.cluster.ownership import Fence, Ownership
 from pyspider_zk.errors import BadMessage, DatabaseAway, FenceClosed
-from pyspider_zk.queues.api import SlotRecords
+from pyspider_zk.queues.api import SlotRecords, WorkQueues
 from pyspider_zk.scheduling.intake import Intake
 from pyspider_zk.scheduling.message_applier import MessageApplier
 from pyspider_zk.scheduling.project_set import ProjectSet
-from pyspider_zk.scheduling.slot_record import Part, read_record, slot_record, writable
+from pyspider_zk.scheduling.slot_record import Part, is_clean, read_record, slot_record, writable
 from pyspider_zk.scheduling.slot_seals import SlotSeals
 
 logger = logging.getLogger("scheduler")
@@ -32,6 +32,7 @@ class Handover:
     Args:
         applier: commits and acknowledges what was applied.
         seals: in the task database; a slot is sealed before anything of it is loaded.
+        work: tells which tasks an owner that died has sent.
         beat: shows that the loop runs.
     """
 
@@ -43,10 +44,12 @@ class Handover:
         projects: ProjectSet,
         applier: MessageApplier,
         seals: SlotSeals,
+        work: WorkQueues,
         beat: Callable[[], None],
     ) -> None:
         self._applier = applier
         self._seals = seals
+        self._work = work
         self._fence = fence
         self._intake = intake
         self._records = records
@@ -127,6 +130,7 @@ class Handover:
         loaded = self._load(slots)
         records = {slot: self._current(slot, epoch, loaded) for slot, epoch in slots.items()}
         self._intake.take(slots)
+        self._look_for_tasks(slots, records)
         for slot, epoch in slots.items():
             self._fence.held[slot] = epoch
             parts, faults = read_record(records[slot], epoch)
@@ -134,6 +138,20 @@ class Handover:
                 logger.error("record of slot %d: not used: %s", slot, "; ".join(faults)[:500])
             self._projects.load_slot(slot, parts)
         logger.info("took %d slots, %d held", len(slots), len(self._fence.held))
+
+    def _look_for_tasks(
+        self, slots: Mapping[int, int], records: Mapping[int, dict[str, Any] | None]
+    ) -> None:
+        """Find the tasks that are with fetchers and processors, if a former owner has died.
+
+        It is asked after the slots were sealed, when such an owner can commit nothing any more.
+        """
+        if any(
+            not is_clean(records[slot] or {}, epoch)
+            and (records[slot] is not None or self._projects.has_any(slot))
+            for slot, epoch in slots.items()
+        ):
+            self._projects.expect(self._work.under_way())
 
     def _current(
         self, slot: int, epoch: int, loaded: Mapping[int, dict[str, Any]]

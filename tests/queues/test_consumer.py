@@ -13,7 +13,7 @@ from pyspider_zk.errors import BadMessage, Unavailable
 from pyspider_zk.local.services import RedisServer
 from pyspider_zk.queues.back_off import BackOff
 from pyspider_zk.queues.consumer import AGAIN, Consumer
-from pyspider_zk.queues.redis_taken import RedisTakers
+from pyspider_zk.queues.redis_taken import RedisWorkQueues
 from tests.queues.away import AwayQueue
 from tests.queues.conftest import Fate, FatefulKeys
 
@@ -115,7 +115,7 @@ def test_all_that_was_taken_is_done_and_told_with_the_next_call(
     put: Callable[..., Any], client: redis.Redis, fateful: FatefulKeys
 ) -> None:
     stock = put(1, 2, 3)
-    ours, takers = consumer(stock), RedisTakers(fateful)
+    ours, takers = consumer(stock), RedisWorkQueues(fateful)
     ours.take(2)
     ours.done()
     assert bodies(ours.take(1)) == [3]
@@ -131,7 +131,7 @@ def test_what_is_acknowledged_is_told_at_once_if_asked(
     ours.take(1)
     ours.done()
     ours.settle()
-    assert RedisTakers(fateful).give_back(NAME, "ours") == 0
+    assert RedisWorkQueues(fateful).give_back(NAME, "ours") == 0
 
 
 @pytest.mark.redis
@@ -161,7 +161,7 @@ def test_a_message_that_several_have_died_with_is_refused_and_done(
     put: Callable[..., Any], fateful: FatefulKeys
 ) -> None:
     refused: list[Any] = []
-    stock, takers = put(1, 2), RedisTakers(fateful)
+    stock, takers = put(1, 2), RedisWorkQueues(fateful)
     for name in ("first", "second"):
         assert bodies(consumer(stock, name, deaths=2).take(1)) == [1]
         takers.give_back(NAME, name)

@@ -16,7 +16,14 @@ from pyspider_zk.queues import caps
 from pyspider_zk.queues.codec import pack
 from pyspider_zk.queues.names import deaths_key, taken_key, takers_key, wake_ups_key
 from pyspider_zk.queues.redis_link import RedisLink
-from pyspider_zk.queues.redis_taken import _TAKE, CALL, KEPT, RawMessage, RedisTaken, RedisTakers
+from pyspider_zk.queues.redis_taken import (
+    _TAKE,
+    CALL,
+    KEPT,
+    RawMessage,
+    RedisTaken,
+    RedisWorkQueues,
+)
 from pyspider_zk.queues.redis_typed_keys import TypedKeys
 from tests.queues.conftest import Fate, FatefulKeys
 
@@ -34,8 +41,8 @@ def make(fateful: FatefulKeys) -> Make:
 
 
 @pytest.fixture
-def takers(fateful: FatefulKeys) -> RedisTakers:
-    return RedisTakers(fateful)
+def takers(fateful: FatefulKeys) -> RedisWorkQueues:
+    return RedisWorkQueues(fateful)
 
 
 def bodies(found: Sequence[RawMessage]) -> list[bytes]:
@@ -62,24 +69,24 @@ def test_what_is_taken_stays_until_it_is_done(make: Make, client: redis.Redis) -
 
 
 def test_what_is_given_back_comes_first_and_in_order(
-    make: Make, client: redis.Redis, takers: RedisTakers
+    make: Make, client: redis.Redis, takers: RedisWorkQueues
 ) -> None:
     ours, others = make(), make(OTHERS)
     client.rpush(NAME, *(b"%d" % n for n in range(13)))
     (zero, *_) = ours.take(12, [])
-    assert takers.names(NAME) == {OURS}
+    assert takers.takers(NAME) == {OURS}
 
     ours.take(0, [zero.number])
     assert ours.give_back(died=False) == 11
 
     assert bodies(others.take(20, [])) == [b"%d" % n for n in range(1, 13)]
-    assert takers.names(NAME) == {OTHERS}
+    assert takers.takers(NAME) == {OTHERS}
     assert ours.take(1, []) == []
     assert client.exists(deaths_key(NAME)) == 0, "nobody has died"
 
 
 def test_what_a_dead_one_had_says_how_many_died_with_it(
-    make: Make, client: redis.Redis, takers: RedisTakers
+    make: Make, client: redis.Redis, takers: RedisWorkQueues
 ) -> None:
     client.rpush(NAME, b"one", b"two")
     for deaths in range(3):
@@ -213,7 +220,7 @@ def test_a_full_memory_lets_messages_out(own_redis: RedisServer) -> None:
 
 
 def test_what_comes_back_to_an_empty_list_wakes_whoever_waits(
-    make: Make, client: redis.Redis, takers: RedisTakers
+    make: Make, client: redis.Redis, takers: RedisWorkQueues
 ) -> None:
     client.rpush(NAME, b"one", b"two")
     make().take(1, [])
@@ -226,7 +233,7 @@ def test_what_comes_back_to_an_empty_list_wakes_whoever_waits(
 
 @pytest.mark.parametrize("key", [taken_key(NAME, OURS), takers_key(NAME), deaths_key(NAME)])
 def test_a_key_of_another_type_is_moved_out_of_the_way(
-    make: Make, client: redis.Redis, takers: RedisTakers, key: str
+    make: Make, client: redis.Redis, takers: RedisWorkQueues, key: str
 ) -> None:
     client.set(key, "foreign")
     client.rpush(NAME, b"one")
@@ -264,7 +271,7 @@ def test_nothing_is_lost_and_nobody_has_what_another_has(
         fateful.fate = fate
         if act is Act.DIE:
             with suppress(Unavailable):
-                RedisTakers(fateful).give_back(NAME, name)
+                RedisWorkQueues(fateful).give_back(NAME, name)
             parties[name], has[name] = RedisTaken(fateful, NAME, name), {}
             continue
         numbers = list(has[name]) if act is Act.FINISH else []
@@ -277,7 +284,7 @@ def test_nothing_is_lost_and_nobody_has_what_another_has(
         held = [raw for its in has.values() for raw in its.values() if raw not in done]
         assert len(held) == len(set(held))
     for name in has:
-        RedisTakers(fateful).give_back(NAME, name)
+        RedisWorkQueues(fateful).give_back(NAME, name)
     left = client.lrange(NAME, 0, -1)
 
     assert done.union(left) == messages

@@ -7,11 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import redis
+from pyspider.message_queue import connect_message_queue
+from umsgpack import packb as packed  # type: ignore[import-untyped]
 
 from pyspider_zk.errors import Unavailable
 from pyspider_zk.queues.api import Delivery, Queues, SlotQueues
 from pyspider_zk.queues.back_off import BackOff
 from pyspider_zk.queues.connect import connect
+from pyspider_zk.queues.consumer import Consumer
 from pyspider_zk.queues.names import QueueKind
 from pyspider_zk.queues.resilient import ResilientQueue
 from pyspider_zk.scheduling.scheduler import SlotScheduler
@@ -278,3 +282,112 @@ def _apply_and_die(scheduler: SlotScheduler, monkeypatch: pytest.MonkeyPatch) ->
         read_and_write(scheduler)
         with pytest.raises(Killed):
             scheduler.applier.acknowledge()
+
+
+# -- what fetchers and processors have -------------------------------------------------------------
+
+FIVE = [f"t{number}" for number in range(5)]
+
+
+class Fetching:
+    """Fetchers and processors in a real Redis, and a scheduler that sends and dies."""
+
+    def __init__(self, world: World, url: str) -> None:
+        self.world = world
+        self.tasks = connect_message_queue("scheduler2fetcher", url)
+        self.pages = connect_message_queue("fetcher2processor", url)
+        world.fetcher = self.tasks
+        self._back_off = BackOff(logging.getLogger(), "it waits")
+
+    def consumer(self, inner: Any) -> Consumer:
+        return Consumer(inner, self._back_off, lambda _: None, logging.getLogger(), "ours")
+
+    def fetch(self) -> None:
+        """Take three tasks, and let pages of two be ready, of which a processor has one."""
+        fetcher = self.consumer(self.tasks)
+        taken = [each for each in fetcher.take(4) if each.body["taskid"] in FIVE][:3]
+        for number, task in taken[:2]:
+            self.pages.put((task, {"content": "x" * 100_000}))
+            fetcher.acknowledge(number)
+        fetcher.settle()
+        self.consumer(self.pages).take(1)
+
+    def next_owner(self) -> SlotScheduler:
+        """Let another scheduler take over, and do some rounds."""
+        scheduler = self.world.scheduler()
+        self.world.script_is_known("p")
+        run(scheduler, rounds=5)
+        return scheduler
+
+    def sent(self) -> list[str]:
+        """Take what waits for fetchers; return the ids."""
+        return sorted(each["taskid"] for each in self.world.dispatched())
+
+
+@pytest.fixture
+def fetching(world: World, redis_url: str, task: Task) -> Fetching:
+    made = Fetching(world, redis_url)
+    world.new(*(task("p", taskid) for taskid in FIVE))
+    run(world.scheduler(), rounds=3)
+    assert made.tasks.qsize() == 6  # one is pyspider's own question
+    return made
+
+
+def test_what_a_dead_scheduler_had_sent_is_not_sent_again(fetching: Fetching, world: World) -> None:
+    fetching.fetch()
+    waiting = fetching.tasks.qsize()
+    scheduler = fetching.next_owner()
+    assert fetching.tasks.qsize() == waiting
+    for taskid in FIVE:
+        world.finish({"taskid": taskid, "project": "p", "url": "data:,x"})
+    run(scheduler, rounds=3)
+    assert set(world.statuses("p").values()) == {2}
+    assert counted(scheduler)["success"] == 5
+
+
+def test_what_nobody_has_any_more_is_sent_again(fetching: Fetching) -> None:
+    lost = {fetching.tasks.get_nowait()["taskid"] for _ in range(3)}.intersection(FIVE)
+    fetching.next_owner()
+    sent = fetching.sent()
+    assert sorted(sent) == FIVE
+    assert len(lost) >= 2
+
+
+@pytest.mark.parametrize("status", [2, 3])
+def test_a_task_that_has_ended_is_not_in_flight(
+    fetching: Fetching, world: World, status: int
+) -> None:
+    """Its fetcher has it yet, as it has told nobody that it is done."""
+    fetching.consumer(fetching.tasks).take(6)
+    world.taskdb._list_project()
+    world.taskdb.update("p", FIVE[0], status=status)
+    scheduler = fetching.next_owner()
+    window = scheduler.engine.projects["p"].task_queue
+    assert not window.is_processing(FIVE[0])
+    assert all(window.is_processing(taskid) for taskid in FIVE[1:])
+    assert fetching.sent() == []
+
+
+JUNK = [
+    b"",
+    b"\xc1",
+    b"\x92\x01",
+    packed(7),
+    packed({"project": 7, "taskid": "t0"}),
+    packed({"project": "p", "taskid": ["t0"]}),
+    packed({"project": "p", "taskid": "t0", "fetch": "x", "process": 7}),
+    packed([7, 7]),
+    packed({"project": "p", "taskid": "t0", "process": {"process_time_limit": "x"}})[:-3],
+]
+
+
+def test_junk_among_the_tasks_stops_nobody(fetching: Fetching, redis_url: str) -> None:
+    with redis.Redis.from_url(redis_url) as client:
+        for key in ("scheduler2fetcher", "fetcher2processor"):
+            client.lpush(key, *JUNK)
+            client.sadd(f"{key}:takers", "junk", b"\xff")
+            client.set(f"{key}:taken:junk", "x")
+    waiting = fetching.tasks.qsize()
+    scheduler = fetching.next_owner()
+    assert "p" not in scheduler.quarantine
+    assert fetching.tasks.qsize() == waiting

@@ -7,7 +7,7 @@ import pytest
 import redis
 
 from pyspider_zk.queues.redis_link import RedisLink
-from pyspider_zk.queues.redis_taken import RedisTaken, RedisTakers
+from pyspider_zk.queues.redis_taken import RedisTaken, RedisWorkQueues
 from pyspider_zk.queues.redis_typed_keys import TypedKeys
 from pyspider_zk.scheduling.redelivery import Redelivery
 
@@ -28,7 +28,7 @@ class Fetched:
         self.present: set[str] = set()
         self.leads = True
         self._keys = keys
-        takers = RedisTakers(keys)
+        takers = RedisWorkQueues(keys)
         self.redelivery = Redelivery(lambda: self.leads, lambda: {*self.present}, takers)
 
     def fetcher(self, name: str) -> list[bytes]:
