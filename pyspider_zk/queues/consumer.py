@@ -46,7 +46,7 @@ class Taken(NamedTuple):
     body: Any
 
 
-class Source(Protocol):
+class MessageSource(Protocol):
     """Where a consumer takes messages from; see ``RedisTaken``."""
 
     def take(self, most: int, done: Sequence[int]) -> list[RawMessage]:
@@ -96,7 +96,9 @@ class Consumer:
     ) -> None:
         self._access = QueueAccess(inner, back_off)
         keys = self._access.keys
-        self._source: Source = RedisTaken(keys, inner.name, name) if keys else _InMemory(inner)
+        self._source: MessageSource = (
+            RedisTaken(keys, inner.name, name) if keys else _InMemory(inner)
+        )
         self._decode = umsgpack.unpackb if keys else _same
         self._back_off = back_off
         self._check = check

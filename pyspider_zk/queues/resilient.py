@@ -205,7 +205,7 @@ class SendBuffer:
 
     def __init__(self, queue_: ResilientQueue) -> None:
         self._queue = queue_
-        self._kept: deque[_Kept] = deque()
+        self._kept: deque[_KeptMessage] = deque()
 
     def put(self, body: Any, sent: Callable[[], object] = lambda: None) -> None:
         """Send a message, or keep it.
@@ -224,7 +224,7 @@ class SendBuffer:
                 return
         packed = umsgpack.packb(body)
         check_size(packed)  # raises here, where the culprit is still known
-        self._kept.append(_Kept(body, len(packed), sent))
+        self._kept.append(_KeptMessage(body, len(packed), sent))
 
     def send(self) -> bool:
         """Send kept messages as far as there is room; return whether nothing is left."""
@@ -261,7 +261,7 @@ class SendBuffer:
         return sum(each.size for each in self._kept)
 
 
-class _Kept(NamedTuple):
+class _KeptMessage(NamedTuple):
     body: Any
     size: int
     sent: Callable[[], object]

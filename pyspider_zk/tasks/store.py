@@ -146,7 +146,7 @@ class TaskStore:
         if key in self._rows:
             row = self._rows[key]
             if row is None or row.keys() >= {*fields}:
-                return row and {**row}
+                return row and {name: row[name] for name in fields}
         found = self.get_many(project, [taskid], fields)
         if found.get(taskid) is None and taskid in found:
             plain = [name for name in fields if name not in DOCUMENTS]
