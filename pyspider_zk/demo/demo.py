@@ -1,4 +1,4 @@
-"""The demo: three schedulers crawl a real site, one is killed in the middle, nothing is missing."""
+"""The demo: a cluster crawls a real site, parts of it are killed in the middle, none is missing."""
 
 import json
 import math
@@ -32,8 +32,9 @@ from pyspider_zk.local.plan import ProcessPlan
 from pyspider_zk.terminal import tell
 
 SCHEDULERS = 3
-KILL_AT = 0.35  # of the expected pages
-KILL_AT_UNKNOWN = 40  # pages, if nobody knows how many there are
+KILL_AT = (0.35, 0.6)  # of the expected pages: a scheduler, and then workers
+KILL_AT_UNKNOWN = (40, 80)  # pages, if nobody knows how many there are
+WORKERS = ("fetcher-0", "processor-0", "result-worker")
 TICK = 0.1  # seconds
 PATIENCE = 180.0  # seconds until schedulers have joined, projects are started, slots taken over
 QUIET = 5.0  # seconds without any change; what is in queues and hands shows up by then
@@ -64,9 +65,10 @@ class DemoOutcome:
     missing: int | None = _means("expected pages that were not crawled")
     schedulers: int = _means("that ran at the same time")
     killed: int = _means("of them, with SIGKILL, in the middle of the crawl")
+    killed_workers: int = _means("later: fetcher, processor and result worker, at once")
     moved_slots: int = _means("slots (shares of the projects) with a new scheduler")
     takeover_s: float | None = _means("seconds until others had all slots of the killed one")
-    duplicate_fetches: int | None = _means("repeated requests, for what was under way at the kill")
+    duplicate_fetches: int | None = _means("repeated requests, for what the killed fetcher had")
     seconds: float = _means("from the start of the crawl to its end")
 
     @property
@@ -201,12 +203,17 @@ def _all_joined(cluster: Cluster) -> bool:
 
 
 def _crawl(scene: _Scene) -> tuple[DemoOutcome, list[str]]:
-    """Crawl to the end, with a kill on the way; return what came of it, and what is missing."""
+    """Crawl to the end, with deaths on the way; return what came of it, and what is missing."""
     began = time.monotonic()
     expected, asked = scene.site.expected, scene.site.asked
-    _follow(scene, KILL_AT_UNKNOWN if expected is None else max(1, int(len(expected) * KILL_AT)))
+    first, second = (
+        KILL_AT_UNKNOWN if expected is None else (max(1, int(len(expected) * at)) for at in KILL_AT)
+    )
+    _follow(scene, first)
     before = scene.directory.read()
     takeover = _kill_one(scene, before)
+    _follow(scene, second)
+    killed_workers = _kill_workers(scene)
     ended = _follow(scene)
     pages = scene.crawl.pages()
     missing = None if expected is None else sorted(expected - pages)
@@ -216,6 +223,7 @@ def _crawl(scene: _Scene) -> tuple[DemoOutcome, list[str]]:
         missing=None if missing is None else len(missing),
         schedulers=SCHEDULERS,
         killed=0 if takeover is None else 1,
+        killed_workers=killed_workers,
         moved_slots=len(list(scene.directory.read().moves_since(before))),
         takeover_s=takeover,
         duplicate_fetches=None if asked is None else len(asked) - len(set(asked)),
@@ -280,3 +288,12 @@ def _kill_one(scene: _Scene, before: Cluster) -> float | None:
     )
     scene.say(f"Its slots are taken over, {seconds:.1f} s later")
     return round(seconds, 2)
+
+
+def _kill_workers(scene: _Scene) -> int:
+    """Kill a fetcher, a processor and a result worker, which are started again; return how many."""
+    pids = [pid for name in WORKERS if (pid := scene.cluster.component_pid(name)) is not None]
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+    scene.say("A fetcher, a processor and the result worker were killed; others go on with theirs")
+    return len(pids)

@@ -140,7 +140,10 @@ class LocalCluster:
 
     def pid(self, number: int) -> int | None:
         """Return the process id of a scheduler; None if it does not run just now."""
-        name = scheduler_command(self.plan, self.addresses, number).name
+        return self.component_pid(scheduler_command(self.plan, self.addresses, number).name)
+
+    def component_pid(self, name: str) -> int | None:
+        """Return the process id of what has a log of this name; None if it does not run."""
         return self._running.supervisor.pid(name)
 
     def end(self, hurried: Callable[[], bool] = lambda: False) -> None:

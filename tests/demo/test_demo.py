@@ -42,7 +42,7 @@ def site(tmp_path):
 @pytest.mark.redis
 @pytest.mark.slow
 @pytest.mark.usefixtures("zookeeper", "redis_server")  # skip where they are missing
-def test_nothing_is_missing_after_a_scheduler_was_killed(site):
+def test_nothing_is_missing_after_a_scheduler_and_workers_were_killed(site):
     out = io.StringIO()
 
     outcome = demo(site, None, Console(file=out))
@@ -50,7 +50,7 @@ def test_nothing_is_missing_after_a_scheduler_was_killed(site):
     told = json.loads(outcome.as_json())
     assert told["expected"] == told["crawled"] == len(FOLDERS) * PAGES + 1
     assert told["missing"] == 0
-    assert told["killed"] == 1
+    assert (told["killed"], told["killed_workers"]) == (1, 3)
     assert told["moved_slots"] > 0
     assert told["takeover_s"] > 0
     assert outcome.complete
@@ -119,6 +119,7 @@ OUTCOME = DemoOutcome(
     missing=0,
     schedulers=3,
     killed=1,
+    killed_workers=3,
     moved_slots=90,
     takeover_s=5.2,
     duplicate_fetches=1,
@@ -133,6 +134,7 @@ def test_the_outcome_is_one_line_of_json_in_a_fixed_order():
         "missing": 0,
         "schedulers": 3,
         "killed": 1,
+        "killed_workers": 3,
         "moved_slots": 90,
         "takeover_s": 5.2,
         "duplicate_fetches": 1,
