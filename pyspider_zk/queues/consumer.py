@@ -190,8 +190,8 @@ class Consumer:
             return []
         if message.deaths >= self._deaths:
             reason = f"{message.deaths} processes have died of it, or with it"
+            self._refuse(body, reason)  # first: if that fails, the message is not done
             self._pass_over(message, body, reason)
-            self._refuse(body, reason)
             return []
         return [body]
 

@@ -29,7 +29,7 @@ CALL = 2**20  # bytes after which a call takes no more
 DEATHS_KEPT = 24 * 3600  # seconds that Redis remembers which messages takers died with
 
 BEGINNING = 2**16  # bytes of a message in which its task is looked for
-LOOKED_AT = 20_000  # messages of a queue that are looked at
+LOOKED_AT = 2**26  # bytes of a queue that are looked at, about
 
 TASKS, PAGES, _ = WORK_QUEUES
 FETCHED = (TASKS, PAGES)

@@ -172,6 +172,22 @@ def test_a_message_that_several_have_died_with_is_refused_and_done(
 
 
 @pytest.mark.redis
+def test_a_message_that_cannot_be_refused_now_is_kept(
+    put: Callable[..., Any], fateful: FatefulKeys
+) -> None:
+    def refuse(*_: object) -> None:
+        raise Unavailable("the slot queues are away")
+
+    stock = put(1)
+    consumer(stock, "first").take(1)
+    RedisWorkQueues(fateful).give_back(NAME, "first")
+    ours = consumer(stock, deaths=1, refuse=refuse)
+    with pytest.raises(Unavailable):
+        ours.take(1)
+    assert ours.give_back() == 1
+
+
+@pytest.mark.redis
 def test_what_a_process_before_it_died_of_counts(put: Callable[..., Any]) -> None:
     stock = put(1)
     assert bodies(consumer(stock, deaths=1).take(1)) == [1]
