@@ -8,6 +8,7 @@ after its death (``scheduling/redelivery.py``).
 import logging
 import queue
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -26,6 +27,8 @@ LOOK = 0.5  # seconds of waiting before the queue, and the end of this process, 
 FOREVER = float("inf")
 IN_A_ROW = 1000  # bad messages that one call passes over
 AGAIN = 0.1  # seconds until a queue that failed is read again
+MOST_AT_ONCE = 10  # messages that ``get`` takes in one call
+SOON = 0.05  # seconds in which these are done, or it takes fewer: others could have them
 MOST_DEATHS = 3
 """Processes that may die of a message, or with it, until no other begins it."""
 
@@ -69,11 +72,13 @@ class Consumer:
         check: raises ``BadMessage`` for an unusable message.
         logger: logs each of these, in one line.
         name: of this consumer; no other process uses it at the same time.
-        before: called by ``get`` before it waits.
+        before: called before more is taken, when all that ``get`` returned is done: the next stage
+            must get what came of it; raises ``queue.Empty`` if nothing more is to be taken.
         refuse: is given a message that several processes have died with, and the reason.
         deaths: how many.
         sleep: sleeps that many seconds after an error of ``get``, or of ``before``: pyspider's
             loops try again at once, forever.
+        clock: seconds that only grow.
 
     Attributes:
         passed_over: how many there were.
@@ -93,6 +98,7 @@ class Consumer:
         refuse: Callable[[Any, str], object] = lambda _body, _reason: None,
         deaths: int = MOST_DEATHS,
         sleep: Callable[[float], object] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._access = QueueAccess(inner, back_off)
         keys = self._access.keys
@@ -107,6 +113,11 @@ class Consumer:
         self._refuse = refuse
         self._deaths = deaths
         self._sleep = sleep
+        self._clock = clock
+        self._most = 1
+        self._began: float | None = None
+        self._ready: deque[Taken] = deque()  # taken, and for ``get`` to return
+        self._returned: list[int] = []
         self._taken: set[int] = set()
         self._done: list[int] = []
         self._found: list[RawMessage] = []  # by a call that was to tell something
@@ -117,17 +128,18 @@ class Consumer:
     def get(self, block: bool = True, timeout: float | None = None) -> Any:
         """Return the oldest usable message; see ``queue.Queue.get``.
 
+        Some are taken in one call, and come one by one, as long as they are done soon.
+
         Raises:
             queue.Empty: there was none in time.
         """
-        try:
-            self._before()
-            return self._get(timeout if block else 0)
-        except queue.Empty:
-            raise
-        except Exception:
-            self._sleep(AGAIN)
-            raise
+        if not self._ready:
+            self._adapt()
+            self._ready.extend(self.get_some(self._most, timeout if block else 0))
+            self._began = self._clock()
+        message = self._ready.popleft()
+        self._returned.append(message.number)
+        return message.body
 
     def get_nowait(self) -> Any:
         """Return the oldest usable message.
@@ -137,15 +149,34 @@ class Consumer:
         """
         return self.get(block=False)
 
-    def _get(self, timeout: float | None) -> Any:
+    def _adapt(self) -> None:
+        """Take more at once next time if the last ones were done soon, otherwise fewer."""
+        if self._began is not None:
+            is_soon = self._clock() - self._began < SOON
+            self._most = min(2 * self._most, MOST_AT_ONCE) if is_soon else max(1, self._most // 2)
+        self._began = None
+
+    def get_some(self, most: int, timeout: float | None) -> list[Taken]:
+        """Return the oldest usable messages, ``most`` of them at most; wait until there is one.
+
+        Raises:
+            queue.Empty: there was none in time.
+        """
         until = time.monotonic() + (FOREVER if timeout is None else timeout)
-        while not self._back_off.over:
-            for message in self.take(1):
-                return message.body
-            left = until - time.monotonic()
-            if left <= 0:
-                break
-            self.wait(left)
+        try:
+            self._before()
+            while not self._back_off.over:
+                if found := self.take(most):
+                    return found
+                left = until - time.monotonic()
+                if left <= 0:
+                    break
+                self.wait(left)
+        except queue.Empty:
+            raise
+        except Exception:
+            self._sleep(AGAIN)
+            raise
         raise queue.Empty
 
     def take(self, most: int) -> list[Taken]:
@@ -220,8 +251,9 @@ class Consumer:
         self._done += known
 
     def done(self) -> None:
-        """Note that the next stage has all that was taken."""
-        self.acknowledge(*self._taken)
+        """Note that the next stage has all that ``get`` returned."""
+        self.acknowledge(*self._returned)
+        self._returned.clear()
 
     def settle(self) -> None:
         """Tell now what was acknowledged, if anything was."""
@@ -243,8 +275,8 @@ class Consumer:
             if self._taken:
                 self._logger.warning("%d messages of %s go back later", len(self._taken), self)
             return 0
-        self._taken.clear()
-        self._found.clear()
+        for each in (self._taken, self._found, self._ready, self._returned):
+            each.clear()
         return count
 
     def __str__(self) -> str:

@@ -11,11 +11,10 @@ import queue
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
-import umsgpack  # type: ignore[import-untyped]  # ships no types
 from pyspider.message_queue.redis_queue import RedisQueue
 
 from pyspider_zk.errors import Unavailable, brief
@@ -91,6 +90,7 @@ class ResilientQueue:
 
     Attributes:
         sent: how many messages it took from us.
+        takes_packed: whether ``put_packed`` takes bytes; other kinds of queues encode themselves.
     """
 
     Full = queue.Full
@@ -98,7 +98,7 @@ class ResilientQueue:
     def __init__(self, inner: Any, back_off: BackOff) -> None:
         self._access = QueueAccess(inner, back_off)
         self._inner = self._access.queue
-        self._is_ours = self._access.keys is not None
+        self.takes_packed = self._access.keys is not None
         self._back_off = back_off
         self.sent = 0
 
@@ -114,10 +114,24 @@ class ResilientQueue:
             try:
                 return self.put_nowait(body)
             except queue.Full:
-                left = until - time.monotonic()
-                if not block or left <= 0:
+                if not block:
                     raise
-            self._back_off.wait(left)
+            self.await_room(until)
+
+    def await_room(self, until: float) -> None:
+        """Wait for a moment, until there may be room.
+
+        Args:
+            until: by ``time.monotonic``.
+
+        Raises:
+            queue.Full: it is later than that.
+            Unavailable: this process ends and the message queue is still unavailable or full.
+        """
+        left = until - time.monotonic()
+        if left <= 0:
+            raise queue.Full
+        self._back_off.wait(left)
 
     def put_nowait(self, body: Any) -> None:
         """Append a message.
@@ -134,7 +148,7 @@ class ResilientQueue:
         Raises:
             Exception: it cannot be encoded, as ``put_nowait`` would say.
         """
-        if not self._is_ours:
+        if not self.takes_packed:
             return body
         raw = pack(body)
         check_size(raw)
@@ -145,7 +159,7 @@ class ResilientQueue:
 
         Those found room, or the queue cannot encode them, which is logged.
         """
-        if self._is_ours:
+        if self.takes_packed:
             return self._put_all(messages)
         for count, body in enumerate(messages):
             try:
@@ -198,7 +212,7 @@ class ResilientQueue:
 
 
 class SendBuffer:
-    """Buffer in front of a queue; it never waits, but keeps messages and sends them later.
+    """Buffer in front of a queue: messages are kept in it until they are sent, many in one call.
 
     All arrives in order. Threads: one.
     """
@@ -206,32 +220,31 @@ class SendBuffer:
     def __init__(self, queue_: ResilientQueue) -> None:
         self._queue = queue_
         self._kept: deque[_KeptMessage] = deque()
+        self.kept_bytes = 0
 
     def put(self, body: Any, sent: Callable[[], object] = lambda: None) -> None:
-        """Send a message, or keep it.
+        """Keep a message for ``send``.
 
         Args:
             sent: called once it is in the queue.
 
         Raises:
-            umsgpack.PackException: it cannot be encoded.
+            Exception: it cannot be encoded.
             BadMessage: it is too large.
         """
-        if self.send():
-            with suppress(queue.Full):
-                self._queue.put_nowait(body)
-                sent()
-                return
-        packed = umsgpack.packb(body)
+        packed = pack(body)
         check_size(packed)  # raises here, where the culprit is still known
-        self._kept.append(_KeptMessage(body, len(packed), sent))
+        message = packed if self._queue.takes_packed else body
+        self._kept.append(_KeptMessage(message, len(packed), sent))
+        self.kept_bytes += len(packed)
 
     def send(self) -> bool:
         """Send kept messages as far as there is room; return whether nothing is left."""
-        with suppress(queue.Full):
-            while self._kept:
-                self._queue.put_nowait(self._kept[0].body)
-                self._kept.popleft().sent()
+        if self._kept:
+            for _ in range(self._queue.put_packed([each.message for each in self._kept])):
+                each = self._kept.popleft()
+                self.kept_bytes -= each.size
+                each.sent()
         return not self._kept
 
     def full(self) -> bool:
@@ -246,23 +259,17 @@ class SendBuffer:
             Unavailable: this process ends and the message queue is still unavailable or full.
         """
         until = time.monotonic() + (FOREVER if timeout is None else timeout)
-        while self._kept:
-            self._queue.put(self._kept[0].body, timeout=until - time.monotonic())
-            self._kept.popleft().sent()
+        while not self.send():
+            self._queue.await_room(until)
 
     @property
     def kept(self) -> int:
         """The number of messages that are not sent yet."""
         return len(self._kept)
 
-    @property
-    def kept_bytes(self) -> int:
-        """The bytes of the messages that are not sent yet."""
-        return sum(each.size for each in self._kept)
-
 
 class _KeptMessage(NamedTuple):
-    body: Any
+    message: Any
     size: int
     sent: Callable[[], object]
 

@@ -107,6 +107,7 @@ class ClusterFetcher(Fetcher):
         self._monitoring = Monitoring(ComponentKind.FETCHER, health, [self._meter.metrics])
         self._under_way: dict[int, Taken] = {}  # by id(): a task may come twice
         self._empty_until = float("-inf")
+        self._is_due = False
         self._drain_until: float | None = None
         self._listener = Loop("fetcher listens", self._listen)
         self._serve_error: Exception | None = None
@@ -121,11 +122,15 @@ class ClusterFetcher(Fetcher):
     def take_tasks(self) -> None:
         """Fetch what there is, as far as there is room.
 
-        Called by the event loop: often, for room comes unannounced, whenever a fetch ended, and
-        when the queue got a task. A queue that was found empty is left alone until then.
+        What was fetched is sent before. Called by the event loop: often, for room comes
+        unannounced, once for all fetches that ended at the same time, and when the queue got a
+        task. A queue that was found empty is left alone until then.
         """
+        self._is_due = False
         self._meter.pulse.beat()
         self.http_client.resume()
+        if self.outqueue is not None:
+            self.outqueue.send()
         if self._drain_until is None:
             self._take()
         elif self._is_drained() or time.monotonic() > self._drain_until:
@@ -212,7 +217,9 @@ class ClusterFetcher(Fetcher):
         """Report a fetch that ended without a result to the processor."""
         if id(task) in self._under_way:
             self._give_up(task, fetching.exception() or "ended without a result")
-        self.take_tasks()
+        if not self._is_due:
+            self._is_due = True
+            self.ioloop.add_callback(self.take_tasks)
 
     def _give_up(self, task: dict[str, Any], error: object) -> dict[str, Any]:
         """Report a failed fetch to the processor, and return the reported page."""

@@ -1,4 +1,4 @@
-"""Outbox of a processor: sends all of a task's messages at once, in the safe order."""
+"""Outbox of a processor: sends all of some tasks' messages at once, in the safe order."""
 
 import logging
 from contextlib import suppress
@@ -16,12 +16,12 @@ logger = logging.getLogger("processor")
 
 
 class Outbox:
-    """Collector of one task's messages in a ``with`` block, which publishes them at its end.
+    """Collector of each task's messages in a ``with`` block, until they are sent.
 
-    The new tasks go before the status pack, in the same transaction: pyspider sends the pack
+    The new tasks go before the status packs, in the same transaction: pyspider sends the pack
     first, and a processor that dies in between has lost the follow-ups for good. A block within
     the block, a message that a script sends to a project, belongs to the outer one. If the block
-    fails nothing is sent and the task is tried again after pyspider's time-out.
+    fails nothing of it is sent and the task is tried again after pyspider's time-out.
 
     A task waits for each of the slots it has messages for, and what comes after it waits with it:
     a full slot of a dead owner stalls a processor that has a message for it until the next owner
@@ -39,7 +39,12 @@ class Outbox:
         self._slots = slots
         self._back_off = back_off
         self._depth = 0
-        self._collected: dict[QueueKind, list[Message]] = {kind: [] for kind in QueueKind}
+        self._collected, self._ready = _nothing(), _nothing()
+
+    @property
+    def size(self) -> int:
+        """The number of messages that are to be sent."""
+        return sum(map(len, self._ready.values()))
 
     def queue(self, kind: QueueKind) -> "OutboxQueue":
         """Return the queue object that pyspider's processor puts messages on."""
@@ -65,9 +70,19 @@ class Outbox:
         self._depth -= 1
         if self._depth:
             return
-        messages = [*self._collected[QueueKind.NEWTASK], *self._collected[QueueKind.STATUS]]
-        self._collected = {kind: [] for kind in QueueKind}
-        if error is None and messages:
+        collected, self._collected = self._collected, _nothing()
+        if error is None:
+            for each, messages in collected.items():
+                self._ready[each] += messages
+
+    def send(self) -> None:
+        """Send what was collected, however long the message queue is unavailable or full.
+
+        Raises:
+            Unavailable: it still is, and this process ends.
+        """
+        ready, self._ready = self._ready, _nothing()
+        if messages := [*ready[QueueKind.NEWTASK], *ready[QueueKind.STATUS]]:
             self._publish(messages)
 
     def _publish(self, messages: list[Message]) -> None:
@@ -83,7 +98,7 @@ class Outbox:
                 self._publish(half)
 
     def _deliver(self, messages: list[Message]) -> None:
-        """Publish, however long the message queue is unavailable or full: the task is done already.
+        """Publish, however long that takes: the tasks are done already.
 
         Raises:
             Unavailable: it still is, and this process ends.
@@ -99,6 +114,10 @@ class Outbox:
                 self._queues.publish(messages)
                 return True
         return False
+
+
+def _nothing() -> dict[QueueKind, list[Message]]:
+    return {kind: [] for kind in QueueKind}
 
 
 class OutboxQueue:

@@ -1,11 +1,12 @@
 """pyspider's processor, which sends to the slot queues."""
 
 import logging
+import queue
 import signal
 import socket
 import time
 from collections.abc import Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import Any
 
 from pyspider.processor.processor import Processor
@@ -31,7 +32,7 @@ from pyspider_zk.metrics.families import LOST, Metrics
 from pyspider_zk.metrics.health import Health, patience
 from pyspider_zk.queues.api import Queues
 from pyspider_zk.queues.back_off import BackOff
-from pyspider_zk.queues.consumer import Consumer
+from pyspider_zk.queues.consumer import Consumer, Taken
 from pyspider_zk.queues.names import QueueKind
 from pyspider_zk.queues.packs import check_pair, failed_pack
 from pyspider_zk.queues.resilient import ResilientQueue, SendBuffer
@@ -46,6 +47,9 @@ TOLD = 600.0
 
 INFO = "_on_get_info"
 """The id of the task, and the callback, by which a script tells of itself."""
+
+MOST_UNSENT = 1000
+"""Messages, and KiB of results, after which a processor sends before it has done all it took."""
 
 SETTINGS = ("min_tick", "retry_delay", "crawl_config")
 """What schedulers want to know of a script."""
@@ -86,7 +90,7 @@ class ClusterProcessor(Processor):
             logger,
             self._mark.name,
             before=self._before_reading,
-            refuse=lambda pair, reason: self._fail(pair[0], reason),
+            refuse=self._refuse,
         )
         self._meter = WorkMeter(ComponentKind.PROCESSOR, lambda: self.inqueue.passed_over)
         self._results = SendBuffer(ResilientQueue(self.result_queue, self._back_off))
@@ -101,26 +105,35 @@ class ClusterProcessor(Processor):
         )
 
     def on_task(self, task: dict[str, Any], response: Any) -> Any:
-        """Run one callback; its results leave, then its new tasks and its status pack together.
+        """Run one callback; what comes of it leaves with that of the next ones; see ``Consumer``.
 
         A script must not wait for room, because its time is limited. A task that cannot be
         processed counts as failed and does not end the process, even if its script raises
         SystemExit: signals do not come this way.
         """
+        self._meter.pulse.beat()
         is_part = self._mark.is_at_hand  # a message that a script has sent
         try:
             with self._mark.at_hand(task), self._outbox:
                 done = super().on_task(task, response)
                 self._mark.limit(0)
-                self._results.flush()
-        except Unavailable:
-            raise
         except BaseException as error:
             done = False
             self._give_up(task, error)
-        if not is_part:
-            self.inqueue.done()
+        unsent = max(self._outbox.size, self._results.kept_bytes // 1024)
+        if not is_part and unsent > MOST_UNSENT:
+            self.send()
         return done
+
+    def send(self) -> None:
+        """Send the results, then the new tasks and status packs; then the tasks are done.
+
+        Raises:
+            Unavailable: the message queue still is, and this process ends; or there is no room.
+        """
+        self._results.flush()
+        self._outbox.send()
+        self.inqueue.done()
 
     def _give_up(self, task: dict[str, Any], error: BaseException) -> None:
         """Log the task, and report it to the scheduler as failed."""
@@ -130,6 +143,11 @@ class ClusterProcessor(Processor):
     def _fail(self, task: Mapping[str, Any], reason: object) -> None:
         with self._outbox:
             self.status_queue.put(failed_pack(task, reason))
+
+    def _refuse(self, pair: Any, reason: str) -> None:
+        """Report a task that several processors have died with."""
+        self._fail(pair[0], reason)
+        self._outbox.send()
 
     def run(self) -> None:
         """Work until ``quit``; SIGTERM and Ctrl-C end after the current task.
@@ -146,18 +164,20 @@ class ClusterProcessor(Processor):
             if lost := self._mark.lost():
                 self._report(lost, present)
             super().run()
+            with suppress(Unavailable):  # then all of it is given back, and done again
+                self.send()
             self.inqueue.give_back()
 
     def _report(self, lost: LostTask, present: Presence) -> None:
         """Report the task that the process before this one did not survive."""
         if self._mark.is_last:
             self.quit()
-        self.inqueue.take(0)
+        had = self.inqueue.take(0)
         if lost.task:
             self._fail(lost.task, lost.reason)
-            self.inqueue.done()
-        else:
-            self.inqueue.give_back(died=True)
+            self._outbox.send()
+            self.inqueue.acknowledge(*(each.number for each in had if _is_of(each, lost.task)))
+        self.inqueue.give_back(died=not lost.task)
         named = "{project}:{taskid} {url}".format_map(lost.task) if lost.task else "of a long name"
         text = f"a processor was lost to task {named}: {lost.reason}"
         event = Event(EventKind.PROCESSOR, text, time.time(), socket.gethostname(), lost.task)
@@ -172,6 +192,9 @@ class ClusterProcessor(Processor):
         yield LOST.by(self._mark.deaths())
 
     def _before_reading(self) -> None:
+        self.send()
+        if self._quit:  # meanwhile
+            raise queue.Empty
         self._meter.pulse.beat()
         self.project_manager.prune()
         for project in self.project_manager.drop_outdated():
@@ -186,6 +209,7 @@ class ClusterProcessor(Processor):
         task = {"taskid": INFO, "project": project, "url": url, "process": {"callback": INFO}}
         page = {"status_code": 200, "url": url, "orig_url": url, "content": "", "save": SETTINGS}
         self.on_task(task, page)
+        self.send()
 
     def _parts(self) -> dict[str, bool]:
         """Return whether each part works that processing needs, as far as is known."""
@@ -204,3 +228,9 @@ class ClusterProcessor(Processor):
         super().quit()
         self._back_off.close()
         self.project_manager.close()
+
+
+def _is_of(message: Taken, task: Mapping[str, Any]) -> bool:
+    """Return whether a page is that of a task."""
+    own = message.body[0]
+    return all(own[key] == task.get(key) for key in ("project", "taskid"))

@@ -1,8 +1,11 @@
 """pyspider's result worker, which registers in the cluster."""
 
 import logging
+import queue
 import signal
 import threading
+import time
+from contextlib import suppress
 from typing import Any
 from uuid import uuid4
 
@@ -16,15 +19,18 @@ from pyspider_zk.components.wiring import current_data_path, current_projectdb, 
 from pyspider_zk.config import Settings
 from pyspider_zk.databases.guarded import guarded
 from pyspider_zk.databases.tables import with_fresh_tables
-from pyspider_zk.errors import BadMessage, DatabaseAway
+from pyspider_zk.errors import BadMessage, DatabaseAway, brief
 from pyspider_zk.metrics.health import Health
 from pyspider_zk.projects.cache import ProjectCache
 from pyspider_zk.queues.back_off import BackOff
-from pyspider_zk.queues.consumer import Consumer
+from pyspider_zk.queues.consumer import LOOK, Consumer
 from pyspider_zk.queues.packs import check_pair, check_result
 from pyspider_zk.workers.work_meter import WorkMeter
 
 logger = logging.getLogger("result")
+
+MOST_AT_ONCE = 100
+"""Results that are saved in one transaction, at most."""
 
 PAUSE = 1.0
 """Seconds between two tries to save a result in a database that is unavailable."""
@@ -33,8 +39,10 @@ PAUSE = 1.0
 class ClusterResultWorker(ResultWorker):
     """Saves results as pyspider does, those of projects that exist.
 
-    A late result of a deleted project would recreate its table. ``settings`` and ``projectdb``
-    are for those who construct it themselves; without a project database all results are saved.
+    Many are saved in one transaction, if the database is an sqlite file; a subclass with an
+    ``on_result`` of its own gets one after the other. A late result of a deleted project would
+    recreate its table. ``settings`` and ``projectdb`` are for those who construct it themselves;
+    without a project database all results are saved.
     """
 
     inqueue: Any
@@ -71,11 +79,41 @@ class ClusterResultWorker(ResultWorker):
 
     def on_result(self, task: dict[str, Any], result: Any) -> Any:
         """Save a result, unless its project is gone."""
+        with self._meter.working():
+            return self._save_usable(task, result)
+
+    def _work(self, most: int) -> None:
+        """Save the next results; wait for them, if there is none."""
         try:
-            with self._meter.working():
-                return self._save_usable(task, result)
-        finally:
-            self.inqueue.done()
+            found = self.inqueue.get_some(most, LOOK)
+            if not self._save_together([each.body for each in found]):
+                for each in found:
+                    self._save_alone(*each.body)
+            self.inqueue.acknowledge(*(each.number for each in found))
+        except queue.Empty:
+            pass
+        except Exception:  # as pyspider's worker: it goes on
+            logger.exception("no results are saved")
+
+    def _save_together(self, pairs: list[tuple[dict[str, Any], Any]]) -> bool:
+        """Save results in one transaction; return whether that was possible."""
+        if len(pairs) == 1 or self.resultdb is None:
+            return False
+        begin = time.monotonic()
+        try:
+            self.resultdb.together(lambda: [self._save_usable(*pair) for pair in pairs], _nothing)
+        except Exception as error:  # which is at fault shows when each is saved alone
+            logger.warning("%d results are saved one by one: %s", len(pairs), brief(error))
+            return False
+        for _ in pairs:
+            self._meter.count((time.monotonic() - begin) / len(pairs), ok=True)
+        return True
+
+    def _save_alone(self, task: dict[str, Any], result: Any) -> None:
+        try:
+            self.on_result(task, result)
+        except Exception:
+            logger.exception("result of %(project)s:%(taskid)s is lost", task)
 
     def _save_usable(self, task: dict[str, Any], result: Any) -> Any:
         project = task.get("project")
@@ -120,10 +158,19 @@ class ClusterResultWorker(ResultWorker):
             monitored(self.settings, self._monitoring, self._data),
             presence(self.settings, ComponentKind.RESULT_WORKER, consumer=self._name),
         ):
-            super().run()
+            logger.info("result_worker starting...")
+            has_own = type(self).on_result is not ClusterResultWorker.on_result
+            with suppress(KeyboardInterrupt):
+                while not self._quit:
+                    self._work(1 if has_own else MOST_AT_ONCE)
+            logger.info("result_worker exiting...")
             self.inqueue.give_back()
 
     def _parts(self) -> dict[str, bool]:
         """Return whether each part works that saving needs, as far as is known."""
         is_away = self.resultdb is not None and self.resultdb.is_away
         return {"message_queue": not self._back_off.is_away, "resultdb": not is_away}
+
+
+def _nothing() -> None:
+    """Is all that there is to do before a commit."""

@@ -33,6 +33,7 @@ class Size:
         crowd: projects of the batches and pages.
         accepted: projects of a batch that is only accepted.
         endurance: seconds that one scheduler is kept at its full rate.
+        pages: of a whole crawl.
         databases: at most so many are used for what is not the full cycle.
     """
 
@@ -46,6 +47,7 @@ class Size:
     crowd: int = 1000
     accepted: int = 10_000
     endurance: float = 3600.0
+    pages: int = 10_000
     databases: int = 10
 
 
@@ -59,6 +61,7 @@ QUICK = Size(
     moving=100_000,
     crowd=100,
     endurance=24.0,
+    pages=3000,
     databases=1,
 )
 

@@ -42,12 +42,16 @@ class Contender:
         *command: str,
         quiet: bool = False,
         prefix: Sequence[str] = ("-m",),
+        queue: str = "0",
     ) -> list[str]:
-        """Return the command line of one process."""
+        """Return the command line of one process.
+
+        Its queues have no limit, unless one is given: nobody waits for whoever answers, so that the
+        scheduler is what limits.
+        """
         zookeeper = ["--zookeeper", place.zookeeper] if self.clustered else []
         logging = ["--logging-config", str(QUIET)] if quiet else []
-        # Without a limit nobody waits for whoever answers, so that the scheduler is what limits.
-        shared = ["--queue-maxsize", "0", "--data-path", str(place.folder)]
+        shared = ["--queue-maxsize", queue, "--data-path", str(place.folder)]
         program = (*prefix, *self.program)
         return [sys.executable, *program, *zookeeper, *logging, *shared, *command]
 

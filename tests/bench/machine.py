@@ -94,11 +94,15 @@ def usage_of(pids: list[int]) -> Usage:
 
 
 def _usage(pid: int) -> Usage:
-    folder = Path(f"/proc/{pid}")
-    ticks = parse_ticks((folder / "stat").read_text(encoding="utf-8", errors="replace"))
-    status = (folder / "status").read_text(encoding="utf-8", errors="replace")
+    status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
     peak, resident = (parse_memory(status, name) for name in ("VmHWM", "VmRSS"))
-    return Usage(ticks / _TICKS, peak, resident)
+    return Usage(cpu_of(pid), peak, resident)
+
+
+def cpu_of(pid: int) -> float:
+    """Return the seconds of processor time that a process used; it may have ended."""
+    ticks = parse_ticks(Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace"))
+    return ticks / _TICKS
 
 
 def parse_ticks(text: str) -> int:

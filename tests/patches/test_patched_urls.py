@@ -129,6 +129,31 @@ def test_a_url_stays_as_it_is_written_but_for_what_cannot_be_sent(written: str, 
     assert task_url(made) == made
 
 
+PLAIN = ["", "?", "#", "?#", "?a", "?a#", "#b", "?a#b", "??", "##", "?a?b#c?d#", "//a", ";a", "[a]"]
+ORIGINS = [
+    "http://h",
+    "https://u:p@h:8",
+    "http://1.2.3.4",
+    "http://1.2.3.999",
+    "http://h:0x",
+    "http:",
+]
+
+
+@pytest.mark.parametrize("end", PLAIN)
+@pytest.mark.parametrize("origin", ORIGINS)
+def test_a_plain_url_is_made_in_the_same_way_as_any_other(origin: str, end: str) -> None:
+    from pyspider.libs.fetchable import BadURL, task_url
+
+    def made(*params: object) -> str:
+        try:
+            return task_url(f"{origin}/p{end}", *params)
+        except BadURL as error:
+            return str(error)
+
+    assert made() == made({}), "with parameters, if only none, nothing is taken for plain"
+
+
 @pytest.mark.parametrize(
     ("url", "params", "made"),
     [

@@ -1,5 +1,6 @@
 """What a worker cannot use is passed over, and what it has is there until it is done."""
 
+import itertools
 import logging
 import queue
 from collections.abc import Callable, Sequence
@@ -12,7 +13,7 @@ from pyspider.message_queue import connect_message_queue
 from pyspider_zk.errors import BadMessage, Unavailable
 from pyspider_zk.local.services import RedisServer
 from pyspider_zk.queues.back_off import BackOff
-from pyspider_zk.queues.consumer import AGAIN, Consumer
+from pyspider_zk.queues.consumer import AGAIN, SOON, Consumer
 from pyspider_zk.queues.redis_taken import RedisWorkQueues
 from tests.queues.away import AwayQueue
 from tests.queues.conftest import Fate, FatefulKeys
@@ -49,6 +50,42 @@ def test_a_reader_that_finds_nothing_does_not_rest() -> None:
     with pytest.raises(queue.Empty):
         consumer(queue.Queue(), sleep=rests.append).get(block=False)
     assert rests == []
+
+
+class Steps:
+    """A clock that says how long each batch took."""
+
+    def __init__(self, *seconds: float) -> None:
+        self._ticks = iter([tick for each in seconds for tick in (0.0, each)])
+
+    def __call__(self) -> float:
+        return next(self._ticks)
+
+
+def test_the_sooner_all_is_done_the_more_is_taken_at_once() -> None:
+    inner: queue.Queue[int] = queue.Queue()
+    for number in range(100):
+        inner.put(number)
+    left = [100]
+    seconds = (SOON / 2,) * 5 + (SOON,) * 6
+    ours = consumer(inner, clock=Steps(*seconds), before=lambda: left.append(inner.qsize()))
+    while len(left) < 12:
+        ours.get()
+    taken = [before - after for before, after in itertools.pairwise(left)]
+    assert taken == [0, 1, 2, 4, 8, 10, 10, 5, 2, 1, 1]
+
+
+def test_what_was_taken_and_not_returned_is_not_done() -> None:
+    inner: queue.Queue[int] = queue.Queue()
+    for number in range(1, 5):
+        inner.put(number)
+    ours = consumer(inner)
+    assert [ours.get(), ours.get()] == [1, 2]  # and 3 was taken with 2
+    ours.done()
+    ours.settle()
+    assert ours.give_back() == 1
+    assert list(inner.queue) == [4, 3]
+    assert ours.get() == 4
 
 
 def odd_only(body: int) -> None:
@@ -114,13 +151,13 @@ def test_what_is_not_acknowledged_goes_back(put: Callable[..., Any]) -> None:
 def test_all_that_was_taken_is_done_and_told_with_the_next_call(
     put: Callable[..., Any], client: redis.Redis, fateful: FatefulKeys
 ) -> None:
-    stock = put(1, 2, 3)
+    stock = put(1, 2, 3, 4, 5)
     ours, takers = consumer(stock), RedisWorkQueues(fateful)
-    ours.take(2)
+    ours.get(), ours.get(), ours.get()
     ours.done()
-    assert bodies(ours.take(1)) == [3]
+    assert bodies(ours.take(1)) == [4]
     assert takers.give_back(NAME, "ours") == 1
-    assert client.llen(NAME) == 1
+    assert client.llen(NAME) == 2
 
 
 @pytest.mark.redis
@@ -128,7 +165,7 @@ def test_what_is_acknowledged_is_told_at_once_if_asked(
     put: Callable[..., Any], fateful: FatefulKeys
 ) -> None:
     ours = consumer(put(1))
-    ours.take(1)
+    ours.get()
     ours.done()
     ours.settle()
     assert RedisWorkQueues(fateful).give_back(NAME, "ours") == 0

@@ -109,6 +109,7 @@ class Importing:
         }
         page = {"status_code": 200, "url": "data:,", "orig_url": "data:,", "content": ""}
         processor.on_task(task, page)
+        processor.send()
         with suppress(queue.Empty):
             return self.results.get_nowait()[1].get("version")
         return None

@@ -42,6 +42,11 @@ def a_task(project: str, taskid: str = "t", **fields: Any) -> dict[str, Any]:
     return {"project": project, "taskid": taskid, "url": f"data:,{taskid}", **fields}
 
 
+def deliver(outbox: Outbox, body: Any, kind: QueueKind = QueueKind.STATUS) -> None:
+    outbox.queue(kind).put(body)
+    outbox.send()
+
+
 def taskids(messages: list[Message]) -> list[Any]:
     return [message.body["taskid"] for message in messages]  # type: ignore[index]
 
@@ -55,7 +60,8 @@ def test_new_tasks_precede_the_status_pack_in_one_publish(queues: FaultySlotQueu
     with outbox:
         outbox.queue(QueueKind.STATUS).put(a_task(ONE, "pack"))
         outbox.queue(QueueKind.NEWTASK).put([a_task(ONE, "a"), a_task(ONE, "b")])
-        assert queues.published == []
+    assert queues.published == [], "nothing is sent before all is"
+    outbox.send()
     (messages,) = queues.published
     assert [message.kind.value for message in messages] == [
         *("newtask_queue", "newtask_queue", "status_queue")
@@ -65,7 +71,8 @@ def test_new_tasks_precede_the_status_pack_in_one_publish(queues: FaultySlotQueu
 
 def test_each_task_of_a_list_is_a_message_for_its_slot(queues: FaultySlotQueues) -> None:
     outbox = outbox_of(queues)
-    outbox.queue(QueueKind.NEWTASK).put([a_task(ONE, "a"), a_task(OTHER, "b"), a_task(ONE, "c")])
+    three = [a_task(ONE, "a"), a_task(OTHER, "b"), a_task(ONE, "c")]
+    deliver(outbox, three, QueueKind.NEWTASK)
     (messages,) = queues.published
     one, other = slot_of(ONE, SLOTS), slot_of(OTHER, SLOTS)
     assert [message.slot for message in messages] == [one, other, one]
@@ -73,7 +80,7 @@ def test_each_task_of_a_list_is_a_message_for_its_slot(queues: FaultySlotQueues)
 
 
 def test_a_task_put_by_itself_stays_one(queues: FaultySlotQueues) -> None:
-    outbox_of(queues).queue(QueueKind.NEWTASK).put(a_task(ONE, "a"))
+    deliver(outbox_of(queues), a_task(ONE, "a"), QueueKind.NEWTASK)
     assert queues.published == [[Message(QueueKind.NEWTASK, slot_of(ONE, SLOTS), a_task(ONE, "a"))]]
 
 
@@ -85,6 +92,7 @@ def test_a_block_within_the_block_belongs_to_the_outer_task(queues: FaultySlotQu
             outbox.queue(QueueKind.STATUS).put(a_task(OTHER, "inner"))
             outbox.queue(QueueKind.NEWTASK).put([a_task(OTHER, "new")])
         assert queues.published == []
+    outbox.send()
     (messages,) = queues.published
     assert taskids(messages) == ["new", "outer", "inner"]
 
@@ -97,18 +105,21 @@ def test_a_failing_task_sends_nothing_and_leaves_nothing_to_the_next(
         _put_and_fail(outbox)
     with outbox:
         outbox.queue(QueueKind.STATUS).put(a_task(ONE, "next"))
+    outbox.send()
     assert [taskids(messages) for messages in queues.published] == [["next"]]
 
 
 def test_a_task_that_made_nothing_publishes_nothing(queues: FaultySlotQueues) -> None:
-    with outbox_of(queues):
+    outbox = outbox_of(queues)
+    with outbox:
         pass
+    outbox.send()
     assert queues.published == []
 
 
 def test_a_queue_that_is_away_is_waited_for_and_nothing_is_lost(queues: FaultySlotQueues) -> None:
     queues.away = True
-    with running(outbox_of(queues).queue(QueueKind.STATUS).put, a_task(ONE, "pack")):
+    with running(deliver, outbox_of(queues), a_task(ONE, "pack")):
         assert queues.refused.wait(60)
         queues.refused.clear()
         assert queues.refused.wait(60)
@@ -120,7 +131,7 @@ def test_close_ends_the_waiting_for_a_queue_that_is_away(queues: FaultySlotQueue
     queues.away = True
     back_off = back_off_of()
     outbox = outbox_of(queues, back_off)
-    with running(outbox.queue(QueueKind.STATUS).put, a_task(ONE), raises=Unavailable):
+    with running(deliver, outbox, a_task(ONE), raises=Unavailable):
         assert queues.refused.wait(60)
         back_off.close()
 
@@ -130,9 +141,9 @@ def test_close_ends_the_waiting_for_room() -> None:
     queues = FaultySlotQueues(MemoryBroker(), limit=1)
     back_off = back_off_of()
     outbox = outbox_of(queues, back_off)
-    outbox.queue(QueueKind.STATUS).put(a_task(ONE, "first"))
+    deliver(outbox, a_task(ONE, "first"))
     # when
-    with running(outbox.queue(QueueKind.STATUS).put, a_task(ONE, "second"), raises=Unavailable):
+    with running(deliver, outbox, a_task(ONE, "second"), raises=Unavailable):
         assert queues.asked_full.wait(60)
         back_off.close()
     # then
@@ -144,9 +155,9 @@ def test_room_is_waited_for() -> None:
     broker = MemoryBroker()
     queues = FaultySlotQueues(broker, limit=1)
     outbox = outbox_of(queues)
-    outbox.queue(QueueKind.STATUS).put(a_task(ONE, "first"))
+    deliver(outbox, a_task(ONE, "first"))
     # when
-    with running(outbox.queue(QueueKind.STATUS).put, a_task(ONE, "second")):
+    with running(deliver, outbox, a_task(ONE, "second")):
         assert queues.asked_full.wait(60)
         owner = broker.queues(SLOTS).slot_queues
         owner.acknowledge(read_all(owner, SLOTS))
@@ -159,15 +170,15 @@ def test_a_slot_of_a_dead_owner_holds_up_only_until_the_next_owner_reads() -> No
     broker = MemoryBroker()
     queues = FaultySlotQueues(broker, limit=1)
     outbox = outbox_of(queues)
-    outbox.queue(QueueKind.STATUS).put(a_task(ONE, "first"))
+    deliver(outbox, a_task(ONE, "first"))
     dead = broker.queues(SLOTS).slot_queues
     read_all(dead, SLOTS)
     # when
-    with running(outbox.queue(QueueKind.STATUS).put, a_task(ONE, "second")):
+    with running(deliver, outbox, a_task(ONE, "second")):
         assert queues.asked_full.wait(60)
         # then who has nothing for it goes on
         other = FaultySlotQueues(broker, limit=1)
-        outbox_of(other).queue(QueueKind.STATUS).put(a_task(OTHER, "of another slot"))
+        deliver(outbox_of(other), a_task(OTHER, "of another slot"))
         # and when the next owner reads, all do
         heir = broker.queues(SLOTS).slot_queues
         first = read_all(heir, SLOTS)
@@ -179,7 +190,7 @@ def test_a_slot_of_a_dead_owner_holds_up_only_until_the_next_owner_reads() -> No
 def test_an_outage_is_said_once(queues: FaultySlotQueues, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     queues.away = True
-    with running(outbox_of(queues).queue(QueueKind.STATUS).put, a_task(ONE, "pack")):
+    with running(deliver, outbox_of(queues), a_task(ONE, "pack")):
         for _ in range(3):
             queues.refused.clear()
             assert queues.refused.wait(60)
@@ -192,7 +203,7 @@ def test_a_queue_that_comes_back_within_the_grace_gets_what_was_done(
 ) -> None:
     queues.away = True
     back_off = back_off_of(grace=60)
-    with running(outbox_of(queues, back_off).queue(QueueKind.STATUS).put, a_task(ONE, "pack")):
+    with running(deliver, outbox_of(queues, back_off), a_task(ONE, "pack")):
         assert queues.refused.wait(60)
         back_off.close()
         queues.refused.clear()
@@ -207,6 +218,7 @@ def test_what_is_done_after_close_is_sent_all_the_same(queues: FaultySlotQueues)
     back_off.close()
     with outbox:
         outbox.queue(QueueKind.STATUS).put(a_task(ONE, "pack"))
+    outbox.send()
     assert [taskids(messages) for messages in queues.published] == [["pack"]]
 
 
@@ -219,6 +231,7 @@ def test_a_task_that_cannot_be_encoded_costs_only_itself(queues: FaultySlotQueue
     with outbox:
         outbox.queue(QueueKind.STATUS).put(a_task(ONE, "pack"))
         outbox.queue(QueueKind.NEWTASK).put([*new, a_task(OTHER, "other")])
+    outbox.send()
     # then
     read = read_all(queues, SLOTS)
     sent = [each.body["taskid"] for each in read if each.kind is QueueKind.NEWTASK]
@@ -233,6 +246,7 @@ def test_a_pack_that_cannot_be_encoded_costs_no_new_task(queues: FaultySlotQueue
     with outbox:
         outbox.queue(QueueKind.STATUS).put(a_task(ONE, "pack", save=TOO_LARGE))
         outbox.queue(QueueKind.NEWTASK).put([a_task(ONE, "a")])
+    outbox.send()
     assert [taskids(messages) for messages in queues.published] == [["a"]]
 
 
@@ -285,9 +299,11 @@ def _put_both(outbox: Outbox) -> None:
     with outbox:
         outbox.queue(QueueKind.STATUS).put(a_task(ONE, "pack"))
         outbox.queue(QueueKind.NEWTASK).put([a_task(OTHER, "new")])
+    outbox.send()
 
 
 def _put_and_fail(outbox: Outbox) -> None:
     with outbox:
         outbox.queue(QueueKind.STATUS).put(a_task(ONE, "lost"))
         raise RuntimeError("the script")
+    outbox.send()

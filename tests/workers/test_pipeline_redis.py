@@ -74,6 +74,7 @@ class Pipeline:
         while not self.over.is_set():
             try:
                 processor.on_task(*self.inqueue.get(timeout=0.05))
+                processor.send()
             except queue.Empty:
                 continue
 

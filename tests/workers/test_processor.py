@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from pyspider.database import connect_database
 from pyspider.processor.processor import Processor
-from umsgpack import PackException  # type: ignore[import-untyped]
 
 from pyspider_zk.cluster.records import ComponentKind
 from pyspider_zk.config import Settings
@@ -41,6 +40,9 @@ class Handler(BaseHandler):
 
     def page(self, response):
         return {'text': response.text}
+
+    def count(self):
+        return {'large': 2 ** 70}
 
     def fail(self):
         self.crawl('http://site.example/3', callback=self.page)
@@ -114,6 +116,7 @@ def a_task(callback: str, project: str = ONE, **fields: Any) -> dict[str, Any]:
 
 def run(processor: ClusterProcessor, task: dict[str, Any]) -> None:
     processor.on_task(task, page_of(task))
+    processor.send()
 
 
 def left(broker: MemoryBroker) -> list[Delivery]:
@@ -208,15 +211,30 @@ def test_to_quit_ends_the_waiting(make: Make, results: AwayQueue) -> None:
 
 
 def test_a_result_that_cannot_be_sent_at_all_fails_its_script(
-    make: Make, results: AwayQueue, broker: MemoryBroker
+    make: Make, broker: MemoryBroker
 ) -> None:
-    def refuse(*_: Any) -> None:
-        raise PackException("a set")
-
-    results.put = refuse  # type: ignore[method-assign]
-    run(make(), a_task("page"))
+    run(make(), a_task("count"))
     (pack,) = left(broker)
     assert pack.body["track"]["process"]["ok"] is False
+
+
+def test_what_comes_of_several_pages_leaves_in_one_call(
+    make: Make, fetched: AwayQueue, slot_queues: FaultySlotQueues, results: AwayQueue
+) -> None:
+    # given
+    processor = make()
+    for callback in ("page", "on_start", "page"):
+        fetched.put((a_task(callback), page_of(a_task(callback))))
+    processor.on_task(*processor.inqueue.get_nowait())
+    # when the first was done soon
+    for _ in range(2):
+        processor.on_task(*processor.inqueue.get_nowait())
+    # then
+    assert [len(messages) for messages in slot_queues.published] == [1]
+    processor.send()
+    kinds = [[message.kind.name for message in each] for each in slot_queues.published]
+    assert kinds == [["STATUS"], ["NEWTASK", "NEWTASK", "STATUS", "STATUS"]]
+    assert results.qsize() == 2
 
 
 def test_results_leave_before_the_pack_of_their_task(

@@ -1,6 +1,7 @@
 -- Moves messages from a list to the hash of their taker, where they stay until they are done. A call
 -- that comes again, as its reply was lost, has the number that it had, and gets what it got; one that
--- arrives after others takes nothing.
+-- arrives after others takes nothing. A message that takers died with is taken alone, so that no other
+-- is blamed if it was the reason.
 -- KEYS: list, taken messages by number, takers, deaths by message   ARGV: taker, number of the next
 -- message, how many at most, bytes after which there shall be no more, bytes of one message at most,
 -- seconds to remember a taker that has none, the numbers that are done (msgpack)
@@ -17,9 +18,16 @@ if #done > 0 then
 end
 local first, last = tonumber(ARGV[2]), tonumber(redis.call('HGET', taken, 'last') or 0) or 0
 local numbers, raws, counts, dropped, bytes = {}, {}, {}, {}, 0
+local function deaths_with(raw)
+  return mortal and raw and tonumber(redis.call('HGET', deaths, redis.sha1hex(raw)) or 0) or 0
+end
 local function deliver(number, raw)
-  numbers[#numbers + 1], raws[#raws + 1] = number, raw
-  counts[#counts + 1] = mortal and tonumber(redis.call('HGET', deaths, redis.sha1hex(raw)) or 0) or 0
+  numbers[#numbers + 1], raws[#raws + 1], counts[#counts + 1] = number, raw, deaths_with(raw)
+end
+local function is_enough()
+  if #numbers == 0 then return false end
+  if #numbers == tonumber(ARGV[3]) or bytes >= tonumber(ARGV[4]) then return true end
+  return mortal and (counts[#counts] > 0 or deaths_with(redis.call('LINDEX', list, 0)) > 0)
 end
 if first <= last then
   for number = first, last do
@@ -27,7 +35,7 @@ if first <= last then
     if raw then deliver(number, raw) end
   end
 else
-  while #numbers < tonumber(ARGV[3]) and bytes < tonumber(ARGV[4]) do
+  while tonumber(ARGV[3]) > 0 and not is_enough() do
     local raw = redis.call('LPOP', list)
     if not raw then break end
     if #raw > tonumber(ARGV[5]) then

@@ -4,9 +4,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tests.bench.bench import Bench
-from tests.bench.scenarios import changes, cycles, latencies, operations, parts
+from tests.bench.scenarios import changes, cycles, latencies, operations, parts, whole_crawl
 
 SCENARIOS: dict[str, Callable[[Bench], Mapping[str, Any]]] = {
+    "whole_crawl": whole_crawl.whole_crawl,
     "full_cycle": cycles.full_cycle,
     "duplicates": cycles.duplicates,
     "schedulers": cycles.schedulers,

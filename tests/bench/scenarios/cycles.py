@@ -31,9 +31,9 @@ COMPARED = (
     " each page. They store no outcome and know no projects, rates or retries."
 )
 
-_FOLDER = Path(__file__).parents[1] / "scrapy"
+SCRAPY = Path(__file__).parents[1] / "scrapy"
 _ENVIRONMENT = ROOT / "build/scrapy"
-_LOCK = _FOLDER / "requirements.txt"
+_LOCK = SCRAPY / "requirements.txt"
 
 
 def _driven(name: str, place: BenchPlace, seconds: float, links: tuple[int, int] = (1, 0)) -> Any:
@@ -42,7 +42,7 @@ def _driven(name: str, place: BenchPlace, seconds: float, links: tuple[int, int]
     folder.mkdir()
     arguments = [SCRAPY_KINDS[name], folder, place.redis, seconds, *links]
     done = subprocess.run(
-        [_python(), "-W", "ignore", str(_FOLDER / "drive.py"), *map(str, arguments)],
+        [scrapy_python(), "-W", "ignore", str(SCRAPY / "drive.py"), *map(str, arguments)],
         check=True,
         stdout=subprocess.PIPE,
         text=True,
@@ -50,7 +50,7 @@ def _driven(name: str, place: BenchPlace, seconds: float, links: tuple[int, int]
     return json.loads(done.stdout)
 
 
-def _python() -> Path:
+def scrapy_python() -> Path:
     """Return the environment's Python; make it if it is not there, or not as locked."""
     python, note = _ENVIRONMENT / "bin/python", _ENVIRONMENT / "installed.txt"
     if note.exists() and note.read_text(encoding="utf-8") == _LOCK.read_text(encoding="utf-8"):

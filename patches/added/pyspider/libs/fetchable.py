@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 from urllib.robotparser import RobotFileParser
@@ -20,6 +21,9 @@ _AROUND = _ASCII[:0x21]  # as in the URL standard: controls and the blank
 _WITHIN = str.maketrans("", "", "\t\r\n")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?!\d)")
 _WEB = re.compile(r"https?:", re.IGNORECASE)
+
+_PLAIN = re.compile(r"(https?://[^/?#\s]+)/[!-\"$->@-~]*(\?[!-\"$-~]+)?(#[!-~]+)?", re.ASCII)
+_ORIGINS = 1000  # that a process remembers; the links of a page are mostly of one site
 
 _ODD = re.compile(r"[^\x00-\x7f]|[\[\]]")
 _SHORT = 1000  # digits and fewer are a number
@@ -83,6 +87,22 @@ def task_url(url: str, params: object = None) -> str:
     Raises:
         BadURL: it cannot be sent.
     """
+    plain = _PLAIN.fullmatch(url)
+    if plain and params is None and _is_plain(plain[1]):
+        return str(url)  # a plain one: those of lxml keep their page
+    return _made_url(url, params)
+
+
+@lru_cache(_ORIGINS)
+def _is_plain(origin: str) -> bool:
+    """Return whether a scheme and host stay as they are, so that an ASCII path does as well."""
+    try:
+        return _made_url(f"{origin}/", None) == f"{origin}/"
+    except BadURL:
+        return False
+
+
+def _made_url(url: str, params: object) -> str:
     stripped = url.strip(_AROUND)
     try:
         if stripped.startswith("data:"):

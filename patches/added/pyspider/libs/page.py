@@ -1,11 +1,21 @@
 """Page that was fetched: its text, JSON and tree, which always agree on its encoding."""
 
 import json
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from pyquery import PyQuery
+from pyquery.cssselectpatch import JQueryTranslator
 from pyspider.libs import charsets, links, markup
+
+
+class _Translator(JQueryTranslator):
+    """PyQuery's translator of selectors; scripts have few, so it remembers the last ones."""
+
+    css_to_xpath = lru_cache(1000)(JQueryTranslator.css_to_xpath)
+
+
+_TRANSLATOR = _Translator(xhtml=False)
 
 
 class Page:
@@ -60,7 +70,7 @@ class Page:
     def doc(self) -> PyQuery:
         """Tree of the page in a PyQuery, its links made absolute."""
         links.make_absolute(self.etree, self.url or "")
-        return PyQuery(self.etree)
+        return PyQuery(self.etree, css_translator=_TRANSLATOR)
 
     @cached_property
     def etree(self) -> Any:
