@@ -53,6 +53,7 @@ def tables(report: Mapping[str, Any]) -> dict[str, str]:
     return {
         "machine": _machine(report),
         "ratio": _table(("ratio", "times as good"), ratios),
+        "whole_crawl": _whole_crawl(figures),
         "full_cycle": _cycles(_full_cycles(figures), "database, projects"),
         "duplicates": _cycles(_duplicates(figures), "database, logging"),
         "schedulers": _cycles(_schedulers(figures), "database"),
@@ -101,6 +102,23 @@ def _text(cell: Cell) -> str:
     if cell is None:
         return "-"
     return cell if isinstance(cell, str) else f"{cell:,.3g}" if cell < 1000 else f"{cell:,.0f}"
+
+
+CRAWLING = ("fetcher", "processor", "scheduler", "result worker", "Redis", "ZooKeeper")
+
+
+def _whole_crawl(figures: Mapping[str, Any]) -> str:
+    rows: Rows = [
+        (
+            f"{name}, {database}",
+            each["per_s"],
+            each["cpu_s"] * 1000,
+            *(each["parts"][part] * 1000 if part in each["parts"] else None for part in CRAWLING),
+        )
+        for database, contenders in _mapping(figures, "whole_crawl")
+        for name, each in contenders.items()
+    ]
+    return _table(("", "pages/s", "CPU ms per page", *CRAWLING), rows)
 
 
 def _full_cycles(figures: Mapping[str, Any]) -> Rows:

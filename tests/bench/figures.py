@@ -88,11 +88,27 @@ def ratios(figures: Mapping[str, Any]) -> dict[str, float | None]:
     """Return the ratios; None where something was not measured."""
     found: dict[str, float | None] = {}
     for database, word in DATABASES.items():
+        found |= _whole_crawl(get(figures, "whole_crawl", database) or {}, word)
+    for database, word in DATABASES.items():
         found |= _cycles(figures, database, word)
     found |= _scrapy(figures)
     found |= _latencies(figures)
     own, stock = (get(figures, "idle", name, "share") for name in (OURS, STOCK))
     return found | {"idle_cpu": ratio(stock, own)} | _start_up(figures)
+
+
+def _whole_crawl(contenders: Mapping[str, Any], word: str) -> dict[str, float | None]:
+    ours, three = f"{OURS}, 1 scheduler", f"{OURS}, 3 schedulers"
+
+    def beside(name: str, better: str, worse: str) -> float | None:
+        return ratio(get(contenders, better, name), get(contenders, worse, name))
+
+    return {
+        f"whole_crawl_{word}": beside("per_s", ours, STOCK),
+        f"whole_crawl_cpu_{word}": beside("cpu_s", STOCK, ours),
+        f"whole_crawl_cpu_{word}_vs_scrapy": beside("cpu_s", "Scrapy", ours),
+        f"whole_crawl_cpu_{word}_three_schedulers": beside("cpu_s", ours, three),
+    }
 
 
 def _cycles(figures: Mapping[str, Any], database: str, word: str) -> dict[str, float | None]:

@@ -77,7 +77,7 @@ def _crawled(
     place = bench.place(database)
     if contender in SCRAPIES:
         return _by_scrapy(SCRAPIES[contender], place, address)
-    crawl = _Crawl(place, address, pages)
+    crawl = WholeCrawl(place, address, pages)
     with _running(*PYSPIDERS[contender], place) as crew:
         parts = {**crew, "Redis": bench.redis.pid, "ZooKeeper": bench.zookeeper.pid}
         crawl.complete([WARM])
@@ -102,7 +102,7 @@ def _by_scrapy(kind: str, place: BenchPlace, address: str) -> dict[str, Any]:
     return _figures(found["pages"], found["seconds"], dict.fromkeys(parts, 0.0), parts)
 
 
-class _Crawl:
+class WholeCrawl:
     """Crawl of the site, from the tasks that start it until all is stored. Threads: one."""
 
     def __init__(self, place: BenchPlace, address: str, pages: int) -> None:
