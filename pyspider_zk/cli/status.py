@@ -233,13 +233,16 @@ def _state(cluster: Cluster, member: MemberId, record: Member) -> str:
 
 
 def _components(cluster: Cluster, now: float, wide: bool) -> Table:
-    more = ("host", "version") if wide else ()
-    rows = table("component", "address", "pid", "up", *more, right=("pid", "up"))
+    more = ("oldest task", "host", "version") if wide else ()
+    numbers = ("pid", "up", "tasks/s", "MB", "oldest")
+    rows = table("component", "address", *numbers, *more, right=numbers)
     for kind, found in sorted(cluster.components.items()):
         for record in _by_age(found.values()):
-            origin = (record.host, record.version) if wide else ()
+            origin = (record.oldest, record.host, record.version) if wide else ()
             up = age(record.started, now)
-            cells = (kind.value, record.address, record.pid, up, *origin)
+            oldest = age(record.oldest_began, now) if record.oldest else ""
+            does = (f"{record.tasks_per_s:g}", record.memory // 2**20, oldest)
+            cells = (kind.value, record.address, record.pid, up, *does, *origin)
             rows.add_row(*map(cell, cells))
     return rows
 

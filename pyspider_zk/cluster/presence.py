@@ -1,9 +1,10 @@
 """Presence of the processes that own nothing: processors, fetchers, result workers, web UIs."""
 
 import logging
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from time import monotonic
-from typing import Self
+from typing import Any, Self
 
 from pyspider_zk.cluster.meta import ensure_meta
 from pyspider_zk.cluster.reader import ProtocolWatch, Reader
@@ -18,6 +19,12 @@ from pyspider_zk.zookeeper.errors import OUTDATED
 
 logger = logging.getLogger(__name__)
 
+REPORTING = 10.0
+"""Seconds between two reports of what a component does; one that says anything new is a write."""
+
+Report = Callable[[], Mapping[str, Any]]
+"""Returns fields of ``Component`` that change."""
+
 
 class Presence:
     """Context manager that keeps one component's ephemeral node in existence.
@@ -27,16 +34,26 @@ class Presence:
 
     Threads: a daemon thread of its own maintains the node.
 
+    Args:
+        report: is asked every ``REPORTING`` seconds, by that thread; None: nothing changes.
+
     Attributes:
         connection: its connection, for other readers in this process.
     """
 
-    def __init__(self, settings: Settings, kind: ComponentKind, record: Component) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        kind: ComponentKind,
+        record: Component,
+        report: Report | None = None,
+    ) -> None:
         self.connection = Connection(settings)
         self._tree = Tree(settings.root)
         self._meta = Meta(settings.slots)
         parent = f"{self._tree.components}/{kind}"
         self._record = record
+        self._report = report
         self._node = Ephemeral(self.connection, parent, record.encode())
         self._tells_until: float | None = None
         self._interval = settings.renewal
@@ -52,7 +69,7 @@ class Presence:
     def tell_lost(self, what: str, seconds: float) -> None:
         """Let everybody know for so many seconds what the process before this one was lost to."""
         self._tells_until = monotonic() + seconds
-        self._node.say(replace(self._record, lost=what).encode())
+        self._record = replace(self._record, lost=what)
         self._loop.wake()
 
     def __enter__(self) -> Self:
@@ -81,6 +98,7 @@ class Presence:
         try:
             self.connection.require()
             self._protocol.refresh()
+            left = self._say()
             self._node.stand()
         except Mismatch as error:
             logger.error("presence is not registered, stop this process: %s", error)
@@ -88,14 +106,16 @@ class Presence:
         except (Unavailable, SessionLost, *OUTDATED) as error:
             logger.info("presence is not registered yet: %r", error)
             return self._interval
-        return self._left()
+        return left
 
-    def _left(self) -> float | None:
-        """Return for how many seconds this process tells more; ``None``: until it is woken."""
-        if self._tells_until is None:
-            return None
-        if (left := self._tells_until - monotonic()) > 0:
-            return left
-        self._tells_until = None
-        self._node.say(self._record.encode())
-        return 0
+    def _say(self) -> float | None:
+        """Bring up to date what the node says; return for how many seconds, None: for ever."""
+        ends = [] if self._report is None else [REPORTING]
+        if self._tells_until is not None and (left := self._tells_until - monotonic()) > 0:
+            ends.append(left)
+        else:
+            self._tells_until = None
+            self._record = replace(self._record, lost="")
+        told = self._report() if self._report else {}
+        self._node.say(replace(self._record, **told).encode())
+        return min(ends, default=None)

@@ -93,6 +93,11 @@ class Component(Record):
         protocols: the lowest and the highest that it speaks.
         lost: what its predecessor was lost to, for a while; empty: nothing.
         consumer: the name under which it takes messages; empty: it takes none.
+        tasks_per_s: tasks that it ended per second, lately.
+        memory: bytes that its process has resident; 0: unknown.
+        under_way: tasks that it has begun.
+        oldest: project and id, or URL, of the one that it began first; empty: none.
+        oldest_began: when it did, seconds since the epoch; 0: none.
     """
 
     host: str
@@ -103,6 +108,11 @@ class Component(Record):
     protocols: tuple[int, int] = (FIRST, FIRST)
     lost: str = ""
     consumer: str = ""
+    tasks_per_s: float = 0.0
+    memory: int = 0
+    under_way: int = 0
+    oldest: str = ""
+    oldest_began: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from pyspider_zk import __version__
-from pyspider_zk.cluster.presence import Presence
+from pyspider_zk.cluster.presence import Presence, Report
 from pyspider_zk.cluster.protocols import SPOKEN
 from pyspider_zk.cluster.records import Component, ComponentKind, Member
 from pyspider_zk.config import Settings
@@ -42,11 +42,16 @@ def is_out_of_reach(settings: Settings, bound: str) -> bool:
 
 
 def presence(
-    settings: Settings, kind: ComponentKind, address: str = "", *, consumer: str = ""
+    settings: Settings,
+    kind: ComponentKind,
+    address: str = "",
+    *,
+    consumer: str = "",
+    report: Report | None = None,
 ) -> Presence:
     """Return this process's presence as a component, not yet entered; see ``Component``."""
     record = Component(address=address, consumer=consumer, **_this_process())
-    return Presence(settings, kind, record)
+    return Presence(settings, kind, record, report)
 
 
 def _this_process() -> dict[str, Any]:

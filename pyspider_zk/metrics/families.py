@@ -259,6 +259,15 @@ WORKED = _counter(
 WORK = _histogram(
     "worker_task_seconds", Source.WORKER, "how long each of these took", _LONG, component=WORKERS
 )
+UNDER_WAY = _gauge(
+    "worker_under_way_tasks", Source.WORKER, "tasks that it has begun", component=WORKERS
+)
+OLDEST = _gauge(
+    "worker_oldest_seconds",
+    Source.WORKER,
+    "seconds since it began the oldest of these; 0: it has none",
+    component=WORKERS,
+)
 PASSED_OVER = _counter(
     "worker_passed_over_total",
     Source.WORKER,

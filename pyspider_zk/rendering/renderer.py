@@ -121,7 +121,11 @@ class Renderer:
             asked = render_request(json.loads(request.body))
         except (BadRequest, CallRefused, ValueError) as error:
             raise refused(400, brief(error)) from None
-        page = await self._rendered(asked, began + asked.patience)
+        self.meter.begin(id(asked), {"url": asked.url})
+        try:
+            page = await self._rendered(asked, began + asked.patience)
+        finally:
+            self.meter.end(id(asked))
         page["time"] = monotonic() - began
         self.meter.count(page["time"], ok=page["status_code"] < 400)
         logger.info("[%d] %.200r %.2fs", page["status_code"], asked.url, page["time"])
@@ -203,7 +207,12 @@ def run_renderer(
     with (
         on_signals({signal.SIGTERM: stop, signal.SIGINT: stop}),
         monitored(settings, monitoring, data),
-        presence(settings, ComponentKind.RENDERER, TLS * bool(tls) + address),
+        presence(
+            settings,
+            ComponentKind.RENDERER,
+            TLS * bool(tls) + address,
+            report=renderer.meter.report,
+        ),
     ):
         logger.info("renderer listening on %s:%s", host, bound)
         asyncio.run(renderer.serve(sockets, stopped, tls))

@@ -149,6 +149,7 @@ class ClusterFetcher(Fetcher):
             for number, body in found:
                 task = decode_unicode_obj(body)
                 self._under_way[id(task)] = Taken(number, task)
+                self._meter.begin(id(task), task)
                 self.fetch(task)
 
     def posted(self, body: bytes) -> dict[str, Any]:
@@ -196,6 +197,10 @@ class ClusterFetcher(Fetcher):
             self.outqueue.put(page)
             return
         self.outqueue.put(page, functools.partial(self.inqueue.acknowledge, taken.number))
+        self._end(task)
+
+    def _end(self, task: Mapping[str, Any]) -> None:
+        self._meter.end(id(task))
         del self._under_way[id(task)]
 
     def _fitting(self, task: dict[str, Any], result: Any) -> Any:
@@ -230,8 +235,9 @@ class ClusterFetcher(Fetcher):
                 self._hand_over(task, (named(task), page))
         except Exception:
             logger.exception("%(project)s:%(taskid)s waits for its time-out", task)
-            if taken := self._under_way.pop(id(task), None):
+            if taken := self._under_way.get(id(task)):
                 self.inqueue.acknowledge(taken.number)
+                self._end(task)
         return page
 
     def run(self) -> None:
@@ -243,7 +249,12 @@ class ClusterFetcher(Fetcher):
         with (
             on_signals({signal.SIGTERM: self.end}),
             monitored(self.settings, self._monitoring, self._data),
-            presence(self.settings, ComponentKind.FETCHER, consumer=self._name),
+            presence(
+                self.settings,
+                ComponentKind.FETCHER,
+                consumer=self._name,
+                report=self._meter.report,
+            ),
         ):
             if self.inqueue is not None:
                 self._listener.start()

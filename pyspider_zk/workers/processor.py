@@ -113,6 +113,7 @@ class ClusterProcessor(Processor):
         """
         self._meter.pulse.beat()
         is_part = self._mark.is_at_hand  # a message that a script has sent
+        self._meter.begin(id(task), task)
         try:
             with self._mark.at_hand(task), self._outbox:
                 done = super().on_task(task, response)
@@ -120,6 +121,7 @@ class ClusterProcessor(Processor):
         except BaseException as error:
             done = False
             self._give_up(task, error)
+        self._meter.end(id(task))
         unsent = max(self._outbox.size, self._results.kept_bytes // 1024)
         if not is_part and unsent > MOST_UNSENT:
             self.send()
@@ -159,7 +161,12 @@ class ClusterProcessor(Processor):
             closing(self.queues),
             on_signals({signal.SIGTERM: self.quit, signal.SIGINT: self.quit}),
             monitored(self.settings, self._monitoring, self._data),
-            presence(self.settings, ComponentKind.PROCESSOR, consumer=self._mark.name) as present,
+            presence(
+                self.settings,
+                ComponentKind.PROCESSOR,
+                consumer=self._mark.name,
+                report=self._meter.report,
+            ) as present,
         ):
             if lost := self._mark.lost():
                 self._report(lost, present)

@@ -86,10 +86,14 @@ class ClusterResultWorker(ResultWorker):
         """Save the next results; wait for them, if there is none."""
         try:
             found = self.inqueue.get_some(most, LOOK)
+            for number, (task, _) in found:
+                self._meter.begin(number, task)
             if not self._save_together([each.body for each in found]):
                 for each in found:
                     self._save_alone(*each.body)
-            self.inqueue.acknowledge(*(each.number for each in found))
+            for number, _ in found:
+                self._meter.end(number)
+                self.inqueue.acknowledge(number)
         except queue.Empty:
             pass
         except Exception:  # as pyspider's worker: it goes on
@@ -156,7 +160,12 @@ class ClusterResultWorker(ResultWorker):
         with (
             on_signals({signal.SIGTERM: self.quit}),
             monitored(self.settings, self._monitoring, self._data),
-            presence(self.settings, ComponentKind.RESULT_WORKER, consumer=self._name),
+            presence(
+                self.settings,
+                ComponentKind.RESULT_WORKER,
+                consumer=self._name,
+                report=self._meter.report,
+            ),
         ):
             logger.info("result_worker starting...")
             has_own = type(self).on_result is not ClusterResultWorker.on_result

@@ -1,12 +1,18 @@
-"""Meter of a worker: which tasks it handled, how that ended, and how long it took."""
+"""Meter of a worker: its tasks under way, which it ended, how, and how long each took."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from time import monotonic
+from typing import Any
 
 from pyspider_zk.cluster.records import ComponentKind
-from pyspider_zk.metrics.families import PASSED_OVER, WORK, WORKED, Metrics
+from pyspider_zk.metrics.families import OLDEST, PASSED_OVER, UNDER_WAY, WORK, WORKED, Metrics
 from pyspider_zk.metrics.health import Pulse
+
+TOLD = 200  # characters of a task that are told
 
 
 class WorkMeter:
@@ -26,7 +32,32 @@ class WorkMeter:
         self._histogram = WORK.histogram()
         self._seconds = self._histogram.labels(self._component)
         self._ended = {"done": 0, "failed": 0}
+        self._under_way: dict[int, tuple[str, float]] = {}  # in the order in which they began
+        self._before = (monotonic(), 0)
         self.pulse = Pulse()
+
+    def begin(self, key: int, task: Mapping[str, Any]) -> None:
+        """Note that a task has begun; ``key`` is told when it ends."""
+        named = f"{task.get('project')}:{task.get('taskid')}" if "taskid" in task else task["url"]
+        self._under_way[key] = (named[:TOLD], time.time())
+
+    def end(self, key: int) -> None:
+        """Note that a task is no longer under way."""
+        self._under_way.pop(key, None)
+
+    def report(self) -> dict[str, Any]:
+        """Return what the worker does: fields of ``Component``. Threads: one calls it."""
+        now, ended = monotonic(), sum(self._ended.values())
+        (then, before), self._before = self._before, (now, ended)
+        under_way = list(self._under_way.values())
+        oldest, began = under_way[0] if under_way else ("", 0.0)
+        return {
+            "tasks_per_s": round((ended - before) / max(now - then, 1.0), 1),
+            "memory": _resident(),
+            "under_way": len(under_way),
+            "oldest": oldest,
+            "oldest_began": began,
+        }
 
     def count(self, seconds: float, *, ok: bool) -> None:
         """Count a task that took so long."""
@@ -51,3 +82,15 @@ class WorkMeter:
         yield WORKED.each(ended)
         yield from self._histogram.collect()
         yield PASSED_OVER.by({self._component: self._passed_over()})
+        under_way = list(self._under_way.values())
+        yield UNDER_WAY.by({self._component: len(under_way)})
+        oldest = time.time() - under_way[0][1] if under_way else 0.0
+        yield OLDEST.by({self._component: oldest})
+
+
+def _resident() -> int:
+    """Return the bytes of memory that this process has resident; 0 where Linux does not tell."""
+    with suppress(OSError):
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE")
+    return 0

@@ -274,6 +274,15 @@ def test_the_picture_shows_queues_and_components() -> None:
     assert "10.0.0.9:5000" in text
 
 
+def test_the_picture_shows_what_a_worker_does() -> None:
+    does = Component("box", 3, "1", 0.0, tasks_per_s=12.5, memory=97 * 2**20, oldest="p:1")
+    components = {ComponentKind.PROCESSOR: {"x": does}}
+    text = picture(a_cluster(components=components), {}, width=200)
+    assert "12.5" in text
+    assert "97" in text
+    assert "p:1" in text
+
+
 HOSTILE = ["[fd00::5]:23333", "[/x]", "[red]", ":smile:", "a\x1b[2Jb"]
 
 
@@ -281,14 +290,14 @@ HOSTILE = ["[fd00::5]:23333", "[/x]", "[red]", ":smile:", "a\x1b[2Jb"]
 def test_what_others_wrote_is_shown_as_it_is(text: str) -> None:
     """Each record is its own process's; rich reads markup in text, a terminal what follows ESC."""
     member = replace(MEMBER, address=text, host=text, version=text)
-    component = Component(text, 3, text, 1000.0, text)
+    component = Component(text, 3, text, 1000.0, text, oldest=text)
     found = a_cluster(
         members={MemberId(0, "aaaaaaaaaaaa"): member},
         components={ComponentKind.WEBUI: {"x": component}},
         unreadable={text: text},
     )
     shown = picture(found, {text: 1}, width=300)
-    assert shown.count(text.replace("\x1b", r"\x1b")) == 9
+    assert shown.count(text.replace("\x1b", r"\x1b")) == 10
     assert "\x1b" not in shown
 
 

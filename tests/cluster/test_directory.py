@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from pyspider_zk.cluster import presence as presence_module
 from pyspider_zk.cluster.coordinator import Coordinator
 from pyspider_zk.cluster.directory import Directory, LeaseWatch
 from pyspider_zk.cluster.orders import ScaleNode
@@ -84,6 +85,18 @@ def test_what_was_lost_before_is_told_for_a_while(directory: Directory, settings
         eventually(lambda: fetchers(directory) == [replace(FETCHER, lost="a page")])
         presence.tell_lost("a page", 0)
         eventually(lambda: fetchers(directory) == [FETCHER])
+
+
+@pytest.mark.zk
+def test_what_a_component_does_is_told_again_and_again(
+    directory: Directory, settings: Settings, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(presence_module, "REPORTING", 0.05)
+    does = {"oldest": "p:1", "under_way": 1}
+    with Presence(settings, ComponentKind.FETCHER, FETCHER, lambda: does):
+        eventually(lambda: fetchers(directory) == [replace(FETCHER, oldest="p:1", under_way=1)])
+        does = {"memory": 2**20}
+        eventually(lambda: fetchers(directory) == [replace(FETCHER, memory=2**20)])
 
 
 @pytest.mark.zk

@@ -11,12 +11,14 @@ from typing import Any
 import pytest
 from pyspider.database import connect_database
 
+from pyspider_zk.cluster.records import ComponentKind
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import ClusterError
 from pyspider_zk.hooks import ClusterFetcher, ClusterProcessor, ClusterResultWorker
 from pyspider_zk.metrics import families
 from pyspider_zk.metrics.families import FAMILIES, Source
 from pyspider_zk.queues.memory import MemoryBroker
+from pyspider_zk.workers.work_meter import WorkMeter
 from tests.metrics.reading import Numbers, family_of, get, numbers, parsed, undeclared, value
 from tests.queues.away import AwayQueue
 from tests.support.ports import own_port
@@ -81,6 +83,37 @@ def test_a_processor_counts_its_tasks(make_processor: Callable[..., ClusterProce
         task = a_task(callback)
         made.on_task(task, page_of(task))
     assert ended(made, "processor") == (2, 1, 3)
+
+
+def test_what_is_under_way_is_reported_the_oldest_first() -> None:
+    meter = WorkMeter(ComponentKind.RENDERER, lambda: 0)
+    assert meter.report()["oldest"] == ""
+    meter.begin(1, a_task("first"))
+    meter.begin(2, {"url": "http://h/" + "x" * 1000})
+    told = meter.report()
+    assert (told["under_way"], told["oldest"]) == (2, "p:first")
+    assert 0 < told["oldest_began"] <= time.time()
+    meter.end(1)
+    meter.count(0.1, ok=True)
+    told = meter.report()
+    assert (told["under_way"], len(told["oldest"])) == (1, 200)
+    assert told["tasks_per_s"] > 0
+    assert told["memory"] > 2**20
+
+
+def test_a_processor_says_what_it_is_busy_with(
+    make_processor: Callable[..., ClusterProcessor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, told = make_processor(), {}
+
+    def look(*_: Any) -> None:
+        told.update(made._meter.report())
+        raise ValueError("seen")
+
+    monkeypatch.setattr(made.project_manager, "get", look)
+    made.on_task(a_task("page"), page_of(a_task("page")))
+    assert told["oldest"] == "p:page"
+    assert made._meter.report()["under_way"] == 0
 
 
 def test_a_fetcher_counts_its_fetches() -> None:

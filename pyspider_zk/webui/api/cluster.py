@@ -79,6 +79,11 @@ class MembersSchema(Schema):
     started=SINCE_EPOCH,
     address="host:port, if it serves",
     protocols="the lowest and the highest protocol that it speaks",
+    tasks_per_s="tasks that it ended per second, over the last ten seconds",
+    memory="bytes that its process has resident; 0: unknown",
+    under_way="tasks that it has begun",
+    oldest="project and id, or URL, of the one that it began first; empty: none",
+    oldest_began=SINCE_EPOCH + "; 0: none",
 )
 class ComponentSchema(Schema):
     """A processor, fetcher, result worker, renderer or web UI that runs."""

@@ -1,7 +1,7 @@
 import { ask } from "./api.js";
 import { bars } from "./charts.js";
 import { byId, h, say } from "./dom.js";
-import { age, count, rate, since } from "./format.js";
+import { UNKNOWN, age, count, megabytes, rate, since } from "./format.js";
 import { live } from "./live.js";
 import { CPU, HOST, LEASE, NAME, PENDING, PROJECTS, RATE, SLOTS, STATE } from "./member.js";
 import { Table } from "./table.js";
@@ -22,6 +22,10 @@ const components = new Table(byId("components"), [
   { title: "Host", show: (each) => each.host },
   { title: "Process", cls: "num", show: (each) => each.pid },
   { title: "Up", cls: "num", show: (each) => since(each.started, at) },
+  { title: "Tasks/s", cls: "num", show: (each) => rate(each.tasks_per_s), about: "over the last ten seconds" },
+  { title: "Memory", cls: "num", show: (each) => megabytes(each.memory) },
+  { title: "Under way", cls: "num", show: (each) => count(each.under_way) },
+  { title: "Oldest", cls: "full", show: (each) => (each.oldest ? { text: `${each.oldest}, ${since(each.oldest_began, at)}` } : UNKNOWN), about: "the task that it began first, and for how long it has had it" },
   { title: "Address", cls: "full", show: (each) => each.address || "–" },
   { title: "Version", show: (each) => each.version },
 ], { key: (each) => each.id });
