@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 from collections.abc import Sequence
 
 import pytest
@@ -11,6 +12,7 @@ from tests.integration.conftest import Crawl
 
 pytestmark = [pytest.mark.zk, pytest.mark.redis, pytest.mark.slow]
 
+STOCK = (sys.executable, "-m", "pyspider.run")
 NAMES = [f"p{number}" for number in range(4)]
 
 
@@ -29,4 +31,22 @@ def test_what_killed_workers_had_is_done_by_others(crawl: Crawl, kinds: Sequence
         for kind in kinds:
             workers[kind] = crawl.start(kind)
     crawl.wait_for(40)
+    crawl.end()
+
+
+def test_stock_workers_and_ours_take_from_the_same_queues(crawl: Crawl) -> None:
+    crawl.scheduler()
+    ours = [crawl.start(kind.value) for kind in CONSUMING]
+    for command in ("fetcher", "processor", "result_worker"):
+        crawl.start(command, program=STOCK)
+    crawl.settled()
+    crawl.run_projects(NAMES, rate=100)
+    crawl.wait_for(100)
+    for each in ours:
+        each.send_signal(signal.SIGTERM)
+    assert [each.wait() for each in ours] == [0, 0, 0]
+    crawl.wait_for(50)  # by pyspider's own
+    for kind in CONSUMING:
+        crawl.start(kind.value)
+    crawl.wait_for(50)
     crawl.end()
