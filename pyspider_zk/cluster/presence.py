@@ -55,7 +55,7 @@ class Presence:
         self._record = record
         self._report = report
         self._node = Ephemeral(self.connection, parent, record.encode())
-        self._tells_until: float | None = None
+        self._lost, self._tells_until = "", float("-inf")
         self._interval = settings.renewal
         self._loop = Loop("presence", self._turn)
         reader = Reader(self._tree, self.connection.unreadable)
@@ -68,8 +68,7 @@ class Presence:
 
     def tell_lost(self, what: str, seconds: float) -> None:
         """Let everybody know for so many seconds what the process before this one was lost to."""
-        self._tells_until = monotonic() + seconds
-        self._record = replace(self._record, lost=what)
+        self._lost, self._tells_until = what, monotonic() + seconds
         self._loop.wake()
 
     def __enter__(self) -> Self:
@@ -110,12 +109,10 @@ class Presence:
 
     def _say(self) -> float | None:
         """Bring up to date what the node says; return for how many seconds, None: for ever."""
-        ends = [] if self._report is None else [REPORTING]
-        if self._tells_until is not None and (left := self._tells_until - monotonic()) > 0:
+        told = dict(self._report()) if self._report else {}
+        ends = [REPORTING] if self._report else []
+        if (left := self._tells_until - monotonic()) > 0:
+            told["lost"] = self._lost
             ends.append(left)
-        else:
-            self._tells_until = None
-            self._record = replace(self._record, lost="")
-        told = self._report() if self._report else {}
         self._node.say(replace(self._record, **told).encode())
         return min(ends, default=None)

@@ -15,7 +15,7 @@ from pyspider_zk.demo.site import DemoSite, links
 from pyspider_zk.local.plan import Addresses
 
 MOST = 24  # projects beside the home one; more show nothing new
-PER_SECOND = 200.0  # a loopback site needs no mercy
+PER_SECOND, AT_ONCE = 60.0, 3.0  # pages of a project, so that a killed fetcher had few on the wire
 ACTIVE = 1  # pyspider's taskdb.ACTIVE
 
 
@@ -52,7 +52,7 @@ class DemoCrawl:
     def create(self, text: str) -> None:
         """Make the projects, all with this script; none is started yet."""
         row = {"group": "demo", "status": "STOP", "script": text, "updatetime": time.time()}
-        speed = {"rate": PER_SECOND, "burst": PER_SECOND}
+        speed = {"rate": PER_SECOND, "burst": AT_ONCE}
         for name in self.projects:
             self.projectdb.insert(name, {"name": name, **row, **speed})
 

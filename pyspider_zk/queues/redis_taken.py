@@ -152,7 +152,9 @@ class RedisWorkQueues:
 
     def _beginnings(self, queue: str) -> list[bytes]:
         types = {queue: "list", takers_key(queue): "set"}
-        found: list[bytes] = self._keys.eval(_UNDER_WAY, types, BEGINNING, LOOKED_AT)
+        found: list[bytes] = self._keys.eval(
+            _UNDER_WAY, types, BEGINNING, LOOKED_AT, taken_key(queue, "")
+        )
         return found
 
 

@@ -102,21 +102,14 @@ class ResilientQueue:
         self._back_off = back_off
         self.sent = 0
 
-    def put(self, body: Any, block: bool = True, timeout: float | None = None) -> None:
-        """Append a message; wait for room, `timeout` seconds at most.
+    def put_nowait(self, body: Any) -> None:
+        """Append a message.
 
         Raises:
-            queue.Full: there was none in time.
-            Unavailable: this process ends and the message queue is still unavailable or full.
+            queue.Full: there is no room, or the message queue is unavailable.
         """
-        until = time.monotonic() + (FOREVER if timeout is None else timeout)
-        while True:
-            try:
-                return self.put_nowait(body)
-            except queue.Full:
-                if not block:
-                    raise
-            self.await_room(until)
+        self._access.ask(partial(self._inner.put_nowait, body), queue.Full)
+        self.sent += 1
 
     def await_room(self, until: float) -> None:
         """Wait for a moment, until there may be room.
@@ -132,15 +125,6 @@ class ResilientQueue:
         if left <= 0:
             raise queue.Full
         self._back_off.wait(left)
-
-    def put_nowait(self, body: Any) -> None:
-        """Append a message.
-
-        Raises:
-            queue.Full: there is no room, or the message queue is unavailable.
-        """
-        self._access.ask(partial(self._inner.put_nowait, body), queue.Full)
-        self.sent += 1
 
     def packed(self, body: Any) -> Any:
         """Return a message for ``put_packed``.

@@ -18,6 +18,7 @@ from pyspider_zk.queues.connect import connect
 from pyspider_zk.queues.names import QueueKind
 from pyspider_zk.queues.redis_facts import SentinelView
 from pyspider_zk.queues.redis_link import missing_master
+from pyspider_zk.queues.resilient import SendBuffer
 from tests.queues.ways_in import stock, works
 from tests.support.replicated_redis import (
     MASTER_NAME,
@@ -138,7 +139,9 @@ def test_who_waits_for_a_message_gets_it_from_the_new_master(
 
         failing.kill_master()
         failing.await_failover()
-        sending.put("body")
+        unsent = SendBuffer(sending)
+        unsent.put("body")
+        unsent.flush()
         eventually(done(lambda: ours.slot_queues.publish([message(1)])))
 
         assert got.get(timeout=60) == "body"

@@ -33,7 +33,7 @@ def works(where: str) -> bool:
         assert queues.slot_queues.dead() == 1
         assert queues.slot_queues.discard([queues.slot_queues.dead_letters(1)[0].tag]) == 1
     own, reading = stock(where)
-    own.put("body")
+    own.put_nowait("body")
     lengths = QueueCounts(where, 8)
     assert lengths.read()["fetcher2processor"] == 1
     lengths.close()
