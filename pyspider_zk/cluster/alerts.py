@@ -22,6 +22,9 @@ _MAINTENANCE = {
 }
 _NAMED = 5  # things of one kind in a sentence
 
+FAILED, FAILED_SHARE = 20, 0.2
+"""Tasks that must have failed in five minutes, and their share of all, for an alert."""
+
 
 class Severity(StrEnum):
     """Severity of an alert."""
@@ -47,6 +50,8 @@ class AlertKind(StrEnum):
     UNREADABLE = "unreadable"
     MAINTENANCE = "maintenance"
     LOST = "lost-processor"
+    PAUSED = "paused-projects"
+    FAILING = "failing-tasks"
 
 
 @dataclass(frozen=True)
@@ -100,6 +105,7 @@ def alerts(sight: Observation) -> list[Alert]:
         *_of_databases(sight),
         *_of_queues(sight),
         *_of_projects(sight),
+        *_of_failures(sight),
         *_of_unreadable(sight),
     ]
     return sorted(found, key=lambda alert: alert.severity is not Severity.SERIOUS)
@@ -171,6 +177,19 @@ def _of_projects(sight: Observation) -> Iterator[Alert]:
         text = f"no more messages can be parked for {_count(len(sight.full), 'slot')}"
         waiting = "repair or delete its projects in quarantine, or processors wait"
         yield _serious(AlertKind.PARKED, f"{text} ({_some(sight.full)}): {waiting}")
+
+
+def _of_failures(sight: Observation) -> Iterator[Alert]:
+    loads = sight.cluster.loads.values() if sight.cluster else ()
+    if paused := sum(load.paused for load in loads):
+        named = _some(sorted(name for load in loads for name in load.paused_names))
+        text = f"{_count(paused, 'project')} paused, because the latest tasks failed: {named}"
+        yield Alert(AlertKind.PAUSED, Severity.WARNING, text)
+    ended, failed = (sum(getattr(load, name) for load in loads) for name in ("ended", "failed"))
+    if failed >= FAILED and failed >= FAILED_SHARE * ended:
+        named = _some(sorted(name for load in loads for name in load.failing_names))
+        text = f"{failed} of {_count(ended, 'task')} failed in five minutes, most of {named}"
+        yield Alert(AlertKind.FAILING, Severity.WARNING, text)
 
 
 def _of_unreadable(sight: Observation) -> Iterator[Alert]:

@@ -130,6 +130,11 @@ class Load(Record):
             by this. 0: unknown.
         slot_rates: tasks per second of its busiest slots, smoothed; its other slots have fewer.
             None: unknown.
+        paused: how many of its projects rest, because their latest tasks have failed.
+        paused_names: the names of some of these.
+        ended: tasks that ended for good in five minutes, as of a minute ago or less.
+        failed: how many of these failed.
+        failing_names: the names of projects to which most of these belong.
     """
 
     projects: int = 0
@@ -140,6 +145,11 @@ class Load(Record):
     away: tuple[str, ...] = ()
     lease: float = 0.0
     slot_rates: Mapping[int, int] | None = None
+    paused: int = 0
+    paused_names: tuple[str, ...] = ()
+    ended: int = 0
+    failed: int = 0
+    failing_names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -50,6 +50,8 @@ ALERTS = (
     "unreadable",
     "maintenance",
     "lost-processor",
+    "paused-projects",
+    "failing-tasks",
 )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from pyspider.libs.counter import (
     BaseCounter,
@@ -32,6 +32,24 @@ LOGGED = ("pending", "success", "retry", "failed")
 
 LABELS = ("new", "success", "retry", "failed")
 """Their names in the log."""
+
+NAMED = 5
+"""Projects that are named as those with most failures."""
+
+
+class FiveMinutes(NamedTuple):
+    """How the tasks of five minutes ended.
+
+    Attributes:
+        ended: how many there are.
+        failed: how many of them failed.
+        worst: the projects with most of these.
+    """
+
+    ended: int = 0
+    failed: int = 0
+    worst: tuple[str, ...] = ()
+
 
 # Times first: a counter appends them last, so a reader never finds a time without its value.
 # Nobody reads a live one, which would remove the oldest of each in turn.
@@ -94,8 +112,8 @@ def read_counters(manager: CounterManager, value: str) -> dict[str, dict[str, An
     return result
 
 
-def log_counters(managers: Managers, beat: Callable[[], None]) -> None:
-    """Log what happened in five minutes, as pyspider does, in one pass over the counters.
+def log_counters(managers: Managers, beat: Callable[[], None]) -> FiveMinutes:
+    """Log what happened in five minutes, as pyspider does, in one pass, and return it in short.
 
     pyspider searches all counters again for each project: with a thousand projects that takes
     longer than a lease.
@@ -111,6 +129,10 @@ def log_counters(managers: Managers, beat: Callable[[], None]) -> None:
         if event in LOGGED:
             sums[project][event] = _copy(counter).sum
     logger.info(counter_log(sums))
+    worst = heapq.nlargest(NAMED, ((each["failed"], name) for name, each in sums.items()))
+    failed = sum(each["failed"] for each in sums.values())
+    ended = failed + sum(each["success"] for each in sums.values())
+    return FiveMinutes(ended, failed, tuple(name for count, name in worst if count))
 
 
 def counter_log(sums: Mapping[str, Mapping[str, int]]) -> str:

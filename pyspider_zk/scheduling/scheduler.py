@@ -11,7 +11,7 @@ from pyspider_zk.jobs.local_jobs import LocalJobs
 from pyspider_zk.queues.api import Queues
 from pyspider_zk.queues.names import SlotQueue
 from pyspider_zk.scheduling.clock_jumps import ClockJumps
-from pyspider_zk.scheduling.counters import log_counters
+from pyspider_zk.scheduling.counters import NAMED, FiveMinutes, log_counters
 from pyspider_zk.scheduling.cron import Cron
 from pyspider_zk.scheduling.deletion import Deletion
 from pyspider_zk.scheduling.engine import TaskEngine
@@ -88,6 +88,7 @@ class SlotScheduler:
         self.may_find_more = False
         self.closures = 0
         self._was_open = False
+        self._lately = FiveMinutes()
         self.heartbeat = Heartbeat(engine.fence, self._load)
         beat = self.heartbeat.beat
         self.cron = Cron()
@@ -214,7 +215,7 @@ class SlotScheduler:
         if now - self._saved > SAVE_INTERVAL:
             self._saved = now
             self._save_changed()
-            log_counters(self.engine.counters, self.heartbeat.beat)
+            self._lately = log_counters(self.engine.counters, self.heartbeat.beat)
 
     def _save_news(self) -> None:
         """Save slots with news for a round's share of time; the others wait for the next round.
@@ -246,6 +247,8 @@ class SlotScheduler:
     def _load(self) -> Load:
         meter, away = self.heartbeat.slot_meter, self.engine.databases.away
         meter.follow(self.fence.held, may_work=self._was_open and not away)
+        projects = list(self.engine.projects.items())
+        paused = [name for name, project in projects if project.pause.state is True]
         return Load(
             len(self.engine.projects),
             self.engine.attention.pending.count(),
@@ -253,4 +256,9 @@ class SlotScheduler:
             quarantined=len(self.quarantine),
             away=away,
             slot_rates=meter.busiest,
+            paused=len(paused),
+            paused_names=tuple(paused[:NAMED]),
+            ended=self._lately.ended,
+            failed=self._lately.failed,
+            failing_names=self._lately.worst,
         )

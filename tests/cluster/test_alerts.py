@@ -41,6 +41,24 @@ def test_a_cluster_that_is_well_has_no_alerts():
     assert alerts(sight) == []
 
 
+def test_projects_that_rest_because_their_tasks_failed():
+    loads = {A: Load(paused=7, paused_names=("q", "p")), B: Load(paused=1, paused_names=("r",))}
+    alert = only(Observation(replace(WELL, loads=loads)))
+    assert (alert.kind, alert.severity) == (AlertKind.PAUSED, Severity.WARNING)
+    assert alert.text == "8 projects paused, because the latest tasks failed: p, q, r"
+
+
+def test_many_of_the_latest_tasks_failed():
+    loads = {A: Load(ended=90, failed=19, failing_names=("p",)), B: Load(ended=10)}
+    assert alerts(Observation(replace(WELL, loads=loads))) == [], "a few always do"
+    loads[B] = Load(ended=10, failed=1, failing_names=("q",))
+    alert = only(Observation(replace(WELL, loads=loads)))
+    assert alert.kind is AlertKind.FAILING
+    assert alert.text == "20 of 100 tasks failed in five minutes, most of p, q"
+    loads[B] = Load(ended=100, failed=1)
+    assert alerts(Observation(replace(WELL, loads=loads))) == [], "nor is a small share one"
+
+
 def test_what_is_unknown_is_no_alert():
     assert alerts(Observation()) == []
 

@@ -182,6 +182,8 @@ def test_a_project_that_failed_often_is_paused(
     scheduler.run_once()
     # then
     assert answers.get_projects_pause_status()["p"] is True
+    load = scheduler._load()  # as the heartbeat asks each second
+    assert (load.paused, load.paused_names) == (1, ("p",))
     # when
     scheduler.engine.FAIL_PAUSE_NUM = 0
     scheduler.engine.attention.on_project("p")

@@ -155,6 +155,16 @@ def test_counters_may_be_read_while_the_loop_logs_them(clock: CounterClock, fold
     assert read_counters(live["5m"], "sum") == {}
 
 
+@pytest.mark.usefixtures("clock")
+def test_what_five_minutes_brought_is_told_in_short(folder: str) -> None:
+    live = stock_managers(folder)
+    assert log_counters(live, lambda: None) == (0, 0, ())
+    for project, event, count in (("p", "success", 5), ("p", "failed", 1), ("q", "failed", 3)):
+        live["5m"].event((project, event), count)
+    live["5m"].event(("r", "retry"), 9)
+    assert log_counters(live, lambda: None) == (9, 4, ("q", "p"))
+
+
 def test_all_that_pyspider_counts_is_known() -> None:
     counted = re.findall(
         r"\((?:task\['project'\]|project|project_name), '(\w+)'\)", inspect.getsource(Scheduler)

@@ -57,6 +57,11 @@ LONGEST_REBALANCE = 3600.0  # seconds
     cpu="share of one processor that its process used meanwhile",
     quarantined="how many of its projects are in quarantine",
     away="databases that do not answer it",
+    paused="how many of its projects rest, because their latest tasks have failed",
+    paused_names="some of these",
+    ended="tasks that ended for good in five minutes, as of a minute ago or less",
+    failed="how many of these failed",
+    failing_names="projects to which most of these belong",
     without=("slot_rates",),
 )
 class MemberSchema(Schema):
