@@ -1,5 +1,6 @@
 """Who may ask a renderer, and how fetchers of the cluster do."""
 
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -91,14 +92,17 @@ def test_a_renderer_is_reached_though_pages_of_its_network_are_not(
     assert page["status_code"] == 200, page
 
 
+@pytest.mark.parametrize("secret", ["", SECRET], ids=["open", "guarded"])
 def test_a_renderer_that_starts_again_is_waited_for(
-    fetch: Fetch, caplog: pytest.LogCaptureFixture, eventually: Callable[..., None]
+    fetch: Fetch, caplog: pytest.LogCaptureFixture, eventually: Callable[..., None], secret: str
 ) -> None:
     port = own_port()
     with ThreadPoolExecutor(1) as threads:
-        page = threads.submit(fetch, f"127.0.0.1:{port}")
+        page = threads.submit(fetch, f"127.0.0.1:{port}", secret=secret)
         eventually(lambda: "waits for the renderer" in caplog.text, within=60)
-        with rendering(port=port):
+        asked = int(time.time())
+        eventually(lambda: int(time.time()) > asked)  # proofs tell whole seconds
+        with rendering(port=port, secret=secret):
             assert page.result(60)["status_code"] == 200
 
 

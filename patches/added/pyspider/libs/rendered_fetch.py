@@ -52,20 +52,21 @@ async def fetch(fetcher: Any, url: str, task: dict[str, Any]) -> dict[str, Any]:
 async def _asked(fetcher: Any, request: dict[str, Any]) -> HTTPResponse:
     """Ask the renderer; while nobody listens there, which a restart takes, wait as for a site.
 
-    To fail at once would use up a project's tries, and pause it after ten.
+    To fail at once would use up a project's tries, and pause it after ten. Each try has a proof of
+    its own: a renderer refuses calls from before its start.
     """
-    document = storable.stored("fetch", http_fetch.browsed(request))
+    document = json.dumps(storable.stored("fetch", http_fetch.browsed(request))).encode()
     patience = request.get("connect_timeout", 20)
-    post = HTTPRequest(
-        fetcher.phantomjs_proxy,
-        "POST",
-        follow_redirects=False,
-        connect_timeout=patience,
-        request_timeout=request.get("request_timeout", 120) + 1,
-        **fetcher.posted(json.dumps(document).encode()),
-    )
     until = time.monotonic() + patience
     while True:
+        post = HTTPRequest(
+            fetcher.phantomjs_proxy,
+            "POST",
+            follow_redirects=False,
+            connect_timeout=patience,
+            request_timeout=request.get("request_timeout", 120) + 1,
+            **fetcher.posted(document),
+        )
         try:
             return await fetcher.http_client.fetch(post, raise_error=False)  # type: ignore[no-any-return]
         except CurlError as error:
