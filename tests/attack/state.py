@@ -1,6 +1,7 @@
 """What a cluster consists of, and what is planted there, so that what an attack does is known."""
 
 import hashlib
+import json
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -20,6 +21,10 @@ RENEWED = "/leases/"
 
 WEIGHED = "/slot-rates"
 """The leader writes it anew every five minutes, also if nothing changed."""
+
+PRESENT = "/components/"
+REPORTED = ("memory", "oldest", "oldest_began", "tasks_per_s", "under_way")
+"""What each component reports anew every ten seconds."""
 
 SAVED = b"slot_record:"
 """What such keys hold their members save anew every minute, with the time."""
@@ -90,10 +95,18 @@ def znodes(client: KazooClient, path: str) -> Iterator[tuple[str, object]]:
     if RENEWED in path:
         yield path, acl
     else:
-        version = None if path.endswith(WEIGHED) else stat.version
-        yield path, (_digest(data), version, acl)
+        is_written = path.endswith(WEIGHED) or PRESENT in path
+        yield path, (_digest(_lasting(path, data)), None if is_written else stat.version, acl)
     for name in sorted(below):
         yield from znodes(client, f"{path}/{name}")
+
+
+def _lasting(path: str, data: bytes) -> bytes:
+    """Return the data of a znode without what a component reports."""
+    if PRESENT not in path or not data:
+        return data
+    record = json.loads(data)
+    return repr({name: record[name] for name in sorted(record.keys() - set(REPORTED))}).encode()
 
 
 def keys(client: "redis.Redis[bytes]") -> Iterator[tuple[str, object]]:
