@@ -247,7 +247,7 @@ class SlotScheduler:
     def _load(self) -> Load:
         meter, away = self.heartbeat.slot_meter, self.engine.databases.away
         meter.follow(self.fence.held, may_work=self._was_open and not away)
-        projects = list(self.engine.projects.items())
+        projects = self.engine.projects.items()
         paused = [name for name, project in projects if project.pause.state is True]
         return Load(
             len(self.engine.projects),

@@ -45,16 +45,20 @@ class WorkMeter:
         """Note that a task is no longer under way."""
         self._under_way.pop(key, None)
 
+    @property
+    def _oldest(self) -> tuple[str, float]:
+        """The task that began first, and when; copied, for another thread goes on counting."""
+        return next(iter(list(self._under_way.values())), ("", 0.0))
+
     def report(self) -> dict[str, Any]:
         """Return what the worker does: fields of ``Component``. Threads: one calls it."""
         now, ended = monotonic(), sum(self._ended.values())
         (then, before), self._before = self._before, (now, ended)
-        under_way = list(self._under_way.values())
-        oldest, began = under_way[0] if under_way else ("", 0.0)
+        oldest, began = self._oldest
         return {
             "tasks_per_s": round((ended - before) / max(now - then, 1.0), 1),
             "memory": _resident(),
-            "under_way": len(under_way),
+            "under_way": len(self._under_way),
             "oldest": oldest,
             "oldest_began": began,
         }
@@ -82,10 +86,9 @@ class WorkMeter:
         yield WORKED.each(ended)
         yield from self._histogram.collect()
         yield PASSED_OVER.by({self._component: self._passed_over()})
-        under_way = list(self._under_way.values())
-        yield UNDER_WAY.by({self._component: len(under_way)})
-        oldest = time.time() - under_way[0][1] if under_way else 0.0
-        yield OLDEST.by({self._component: oldest})
+        oldest, began = self._oldest
+        yield UNDER_WAY.by({self._component: len(self._under_way)})
+        yield OLDEST.by({self._component: time.time() - began if oldest else 0.0})
 
 
 def _resident() -> int:

@@ -23,7 +23,7 @@ from pyspider_zk.local.folder import Running
 from pyspider_zk.secret_files import read_cluster_secret
 from pyspider_zk.webui.users import Role, change_users
 from tests.hostile.trial import BESIDE, HOSTILE, USUAL
-from tests.support.crawling_cluster import children
+from tests.support.crawling_cluster import children, descendants
 from tests.support.ports import own_port
 from tests.support.processes import ROOT
 from tests.support.running_cluster import settings_of, up
@@ -158,9 +158,3 @@ class PeakMemory:
                 told = re.search(rf"{what}:\s+(\d+)", status)  # a zombie has none
                 found[name] = max(int(told[1]) if told else 0, found.get(name, 0))
         return found
-
-
-def descendants(parent: int) -> list[int]:
-    """Return the processes that a process started, and those that they started."""
-    found = children(parent)
-    return found + [each for child in found for each in descendants(child)]

@@ -2,17 +2,16 @@
 
 import os
 import signal
-import sys
 from collections.abc import Sequence
 
 import pytest
 
 from pyspider_zk.cluster.records import CONSUMING
 from tests.integration.conftest import Crawl
+from tests.support.processes import STOCK_PROGRAM
 
 pytestmark = [pytest.mark.zk, pytest.mark.redis, pytest.mark.slow]
 
-STOCK = (sys.executable, "-m", "pyspider.run")
 NAMES = [f"p{number}" for number in range(4)]
 
 
@@ -38,7 +37,7 @@ def test_stock_workers_and_ours_take_from_the_same_queues(crawl: Crawl) -> None:
     crawl.scheduler()
     ours = [crawl.start(kind.value) for kind in CONSUMING]
     for command in ("fetcher", "processor", "result_worker"):
-        crawl.start(command, program=STOCK)
+        crawl.start(command, program=STOCK_PROGRAM)
     crawl.settled()
     crawl.run_projects(NAMES, rate=100)
     crawl.wait_for(100)

@@ -301,6 +301,12 @@ def children(parent: int) -> list[int]:
     return found
 
 
+def descendants(parent: int) -> list[int]:
+    """Return the processes that a process started, and those that they started."""
+    found = children(parent)
+    return found + [each for child in found for each in descendants(child)]
+
+
 def _log_of(pid: int) -> Path | None:
     """Return the file that a process writes its output to."""
     try:

@@ -25,9 +25,8 @@ local function deliver(number, raw)
   numbers[#numbers + 1], raws[#raws + 1], counts[#counts + 1] = number, raw, deaths_with(raw)
 end
 local function is_enough()
-  if #numbers == 0 then return false end
   if #numbers == tonumber(ARGV[3]) or bytes >= tonumber(ARGV[4]) then return true end
-  return mortal and (counts[#counts] > 0 or deaths_with(redis.call('LINDEX', list, 0)) > 0)
+  return mortal and #numbers > 0 and (counts[#counts] > 0 or deaths_with(redis.call('LINDEX', list, 0)) > 0)
 end
 if first <= last then
   for number = first, last do
@@ -35,7 +34,7 @@ if first <= last then
     if raw then deliver(number, raw) end
   end
 else
-  while tonumber(ARGV[3]) > 0 and not is_enough() do
+  while not is_enough() do
     local raw = redis.call('LPOP', list)
     if not raw then break end
     if #raw > tonumber(ARGV[5]) then

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from hashlib import md5
-from pathlib import Path
 from typing import Any
 
 import msgpack
@@ -27,12 +26,13 @@ from tests.bench.machine import cpu_of
 from tests.bench.page_site import page_site
 from tests.bench.scenarios.cycles import SCRAPY, scrapy_python
 from tests.support.connected import is_settled
+from tests.support.crawling_cluster import descendants
 from tests.support.ports import own_port
 from tests.support.waiting import eventually
 
 GROUPS = [f"p{number}" for number in range(10)]
 WARM = "warm"  # project that is crawled first, so that every process has loaded what it needs
-PATIENCE = 100.0  # seconds that a crawl may take
+PATIENCE = 300.0  # seconds that a crawl may take
 LOOK = 0.1  # seconds between two looks into the databases
 
 SCRIPT = """
@@ -178,12 +178,5 @@ def _used(parts: Mapping[str, int]) -> dict[str, float]:
     used: dict[str, float] = {}
     for name, pid in parts.items():
         part = name.rstrip(" 0123456789")
-        used[part] = used.get(part, 0.0) + sum(map(cpu_of, [pid, *_descendants(pid)]))
+        used[part] = used.get(part, 0.0) + sum(map(cpu_of, [pid, *descendants(pid)]))
     return used
-
-
-def _descendants(parent: int) -> list[int]:
-    found: list[int] = []
-    for listing in Path(f"/proc/{parent}/task").glob("*/children"):
-        found += map(int, listing.read_text(encoding="ascii").split())
-    return found + [each for child in found for each in _descendants(child)]
