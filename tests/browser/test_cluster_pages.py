@@ -369,6 +369,18 @@ def test_projects_show_their_owners_numbers(
     )
 
 
+def test_a_choice_outlives_an_update_of_the_page(page: Page) -> None:
+    page.clock.install()  # a choice is taken some moments later
+    open_page(page, "events")
+    expect(page.locator("#events tbody .badge", has_text="joined")).to_have_count(2)
+    page.get_by_label("Kind").select_option("joined")
+    with page.expect_response("**/api/v1/events?*"):
+        page.get_by_role("button", name="Pause").click()
+        page.get_by_role("button", name="Resume").click()
+    page.clock.run_for(1000)
+    expect(page.locator("#events tbody tr")).to_have_count(2)
+
+
 def test_events_are_filtered_by_kind_and_text(page: Page, picture: Picture) -> None:
     page.request.post("/api/v1/batches", data={"operation": "run", "names": ["blog"]})
     open_page(page, "events")

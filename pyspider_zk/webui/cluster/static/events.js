@@ -68,7 +68,7 @@ function kinds() {
   if (state.kind) there.add(state.kind);
   const known = new Set([...select.options].map((each) => each.value));
   for (const kind of [...there].sort()) if (!known.has(kind)) select.append(h("option", { value: kind }, kind));
-  if (document.activeElement !== select) select.value = state.kind;
+  if (!known.has(state.kind)) select.value = state.kind; // else another may just have been chosen
 }
 
 function more(event) {
