@@ -37,10 +37,14 @@ from pyspider_zk.projects.names import check_project_name
 from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.rpc.admission import Caller, calling
 from pyspider_zk.rpc.client import call, credentials_of
+from pyspider_zk.tasks.failures import FailedTask, FailureKind
 
 __all__ = [
     "BatchStatus",
     "Client",
+    "FailedTask",
+    "FailureKind",
+    "FailureOptions",
     "Logged",
     "Plan",
     "Project",
@@ -88,6 +92,16 @@ class RequestOptions(SelectionOptions, total=False):
     user: str
     priority: int
     plan: str
+
+
+class FailureOptions(TypedDict, total=False):
+    """Which failures; see ``FailureFilter``."""
+
+    project: str
+    kind: str
+    callback: str
+    status_code: int
+    since: float
 
 
 class Projects(NamedTuple):
@@ -204,6 +218,7 @@ class Client:
         state: str | None = None,
         callback: str | None = None,
         error: str | None = None,
+        kind: str | None = None,
         **options: Unpack[RequestOptions],
     ) -> BatchStatus:
         """Have tasks of running projects fetched again, with all their tries.
@@ -213,10 +228,11 @@ class Client:
             state: those that are FAILED, SUCCESS or BAD; None: FAILED, or any if there are ids.
             callback: those whose page this method of the script gets.
             error: those whose last error contains this text.
+            kind: those that fail with this kind of error, whether they are tried again or not.
             options: the projects, and how.
         """
         ids = None if tasks is None else list(tasks)
-        chosen = {"tasks": ids, "state": state, "callback": callback, "error": error}
+        chosen = {"tasks": ids, "state": state, "callback": callback, "error": error, "kind": kind}
         return self.submit("refetch", chosen, **options)
 
     def submit(
@@ -354,6 +370,33 @@ class Client:
                 return
             if not found:
                 time.sleep(POLL)
+
+    def failures(
+        self, offset: int = 0, limit: int = 100, **which: Unpack[FailureOptions]
+    ) -> list[FailureKind]:
+        """Return kinds of failures in all projects, those of most tasks first.
+
+        Args:
+            offset: how many to skip.
+            limit: how many at most, up to 1,000.
+            which: the failures; by default all.
+        """
+        found = self._ask("list_failures", dict(which), offset, limit)
+        return [FailureKind(**each) for each in found["items"]]
+
+    def failed_tasks(
+        self, after: FailedTask | None = None, limit: int = 100, **which: Unpack[FailureOptions]
+    ) -> list[FailedTask]:
+        """Return tasks that fail, the latest first.
+
+        Args:
+            after: the last one of those before.
+            limit: how many at most, up to 1,000.
+            which: the failures; by default all.
+        """
+        position = None if after is None else list(after.position)
+        found = self._ask("list_failed_tasks", dict(which), position, limit)
+        return [FailedTask(**each) for each in found]
 
     # --- internals ---
 

@@ -17,6 +17,7 @@ from pyspider_zk.config import Settings
 from pyspider_zk.errors import BadMessage, BadRequest, Conflict, NotFound, TimedOut, Unavailable
 from pyspider_zk.projects.slots import slot_of
 from tests.support.connected import connected
+from tests.support.failing_tasks import store_failures
 from tests.support.live_cluster import LiveCluster, living
 
 pytestmark = pytest.mark.zk
@@ -76,6 +77,31 @@ def test_a_failed_task_is_fetched_again(client: Client, cluster: LiveCluster) ->
     assert tasks.status_count("a") == {tasks.ACTIVE: 1, tasks.FAILED: 2}
     assert client.wait(client.refetch(names="a").id).state == "done"
     assert tasks.status_count("a") == {tasks.ACTIVE: 3}
+
+
+def test_failures_are_listed_and_those_of_a_kind_are_fetched_again(
+    client: Client, cluster: LiveCluster
+) -> None:
+    assert client.failures() == client.failed_tasks() == []
+    tasks = cluster.database("task")
+    store_failures(tasks, "a", "KeyError: 'title'", "one", "two")
+    store_failures(tasks, "b", "HTTP 404: Not Found", "three")
+
+    assert [(each.kind, each.tasks) for each in client.failures()] == [
+        ("KeyError: 'title'", 2),
+        ("HTTP 404: Not Found", 1),
+    ]
+    assert [each.kind for each in client.failures(1, 1)] == ["HTTP 404: Not Found"]
+    latest, *_ = client.failed_tasks(project="a")
+    assert (latest.taskid, latest.is_given_up) == ("two", True)
+    assert [each.taskid for each in client.failed_tasks(latest, project="a")] == ["one"]
+
+    batch = client.wait(client.refetch(names="a", kind="KeyError: 'title'").id)
+    assert batch.state == "done"
+    assert tasks.status_count("a") == {tasks.ACTIVE: 2}
+    assert [each.project for each in client.failed_tasks()] == ["b"]
+    with pytest.raises(BadRequest, match="Expected `int"):
+        client.failures(status_code="x")  # type: ignore[arg-type]
 
 
 def test_a_deleted_project_is_gone(client: Client, cluster: LiveCluster) -> None:

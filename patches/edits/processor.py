@@ -35,6 +35,13 @@ EDITS = (
         "        if process_time_limit > 0:\n",
         "who else can end the process needs to know when a step began, and its limit",
     ),
+    Edit(
+        "pyspider/processor/processor.py",
+        "                        'exception': ret.exception,\n",
+        "                        'exception': ret.exception,\n"
+        "                        'callback': task.get('process', {}).get('callback'),\n",
+        "failures are grouped by it, and no row is to be read for that",
+    ),
     Edit(_FILE, "import imp\nimport time\n", "import time\nimport types\n", "imp is gone"),
     Edit(
         _FILE,

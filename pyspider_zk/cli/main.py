@@ -8,6 +8,7 @@ from pyspider_zk.cli.batches import batches, events, one_batch
 from pyspider_zk.cli.components import renderer
 from pyspider_zk.cli.dead_letters import dead_letters
 from pyspider_zk.cli.doctor import doctor
+from pyspider_zk.cli.failures import failures
 from pyspider_zk.cli.group import ClusterGroup, options, prepare
 from pyspider_zk.cli.operations import OPERATIONS
 from pyspider_zk.cli.orders import ORDERS
@@ -25,7 +26,7 @@ from pyspider_zk.secret_files import URL_VARIABLES, take_from_files
 
 OWN = [
     *(status, doctor, up, scale, demo, dead_letters, protect, user, backup, restore, slots),
-    *(*ORDERS, *OPERATIONS, batches, one_batch, projects, route, events),
+    *(*ORDERS, *OPERATIONS, batches, one_batch, projects, route, failures, events),
 ]
 
 

@@ -273,6 +273,7 @@ _ARGUMENTS: Mapping[Operation, Mapping[str, _Rule]] = {
         "state": _state,
         "callback": _part_of_text,
         "error": _part_of_text,
+        "kind": _part_of_text,
     },
 }
 

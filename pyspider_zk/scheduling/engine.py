@@ -49,6 +49,7 @@ from pyspider_zk.scheduling.task_rules import (
 from pyspider_zk.scheduling.window import WindowSize
 from pyspider_zk.tasks.columns import TaskKey
 from pyspider_zk.tasks.documents import DOCUMENTS
+from pyspider_zk.tasks.failures import failure_of
 from pyspider_zk.tasks.store import TaskStore
 
 logger = logging.getLogger("scheduler")
@@ -268,10 +269,14 @@ class TaskEngine:
             return None
         self.dispatch.withdraw(task["project"], task["taskid"])  # what waits is as it was before
         if schedule.get("cancel"):
-            return self._cancel(task)
-        if "schedule" in task:
-            task["schedule"] = schedule_again(schedule, asked, former, is_pending=is_pending)
-        return self._restart(task, old_task["status"])
+            result = self._cancel(task)
+        else:
+            if "schedule" in task:
+                task["schedule"] = schedule_again(schedule, asked, former, is_pending=is_pending)
+            result = self._restart(task, old_task["status"])
+        if old_task["status"] == self.taskdb.FAILED or former.get("retried"):
+            self.taskdb.note_failure(task["project"], task["taskid"], None)
+        return result
 
     def _cancel(self, task: Task) -> Task:
         logger.info("cancel task %(project)s:%(taskid)s %(url)s", task)
@@ -361,6 +366,7 @@ class TaskEngine:
     def on_task_done(self, task: Task) -> Any:
         """Store that a task has succeeded, or let it run again if it does so by itself."""
         task["status"], task["lastcrawltime"] = self.taskdb.SUCCESS, time.time()
+        has_failed = task.get("schedule", {}).get("retried")
         if "schedule" in task:
             delay = recrawl_delay(task["schedule"])
             if delay is None:
@@ -371,6 +377,8 @@ class TaskEngine:
                 task["schedule"]["exetime"] = time.time() + delay
                 self.put_task(task)
         self.update_task(task)
+        if has_failed:
+            self.taskdb.note_failure(task["project"], task["taskid"], None)
         self.counts.count(task["project"], DONE)
         logger.info("task done %(project)s:%(taskid)s %(url)s", task)
         return task
@@ -393,6 +401,7 @@ class TaskEngine:
             return self._give_up(task)
         schedule["retried"], schedule["exetime"] = retried + 1, time.time() + delay
         self.update_task(task)
+        self._note_failure(task, is_given_up=False)
         self.put_task(task)
         self.counts.count(task["project"], RETRIED)
         tries = f"{int(retried)}/{int(retries)}"
@@ -402,9 +411,14 @@ class TaskEngine:
     def _give_up(self, task: Task) -> Task:
         task["status"] = self.taskdb.FAILED
         self.update_task(task)
+        self._note_failure(task, is_given_up=True)
         self.counts.count(task["project"], FAILED)
         logger.info("task failed %(project)s:%(taskid)s %(url)s", task)
         return task
+
+    def _note_failure(self, task: Task, *, is_given_up: bool) -> None:
+        failure = failure_of(task, is_given_up=is_given_up)
+        self.taskdb.note_failure(task["project"], task["taskid"], failure)
 
     # -- sending ----------------------------------------------------------------------------------
 

@@ -113,7 +113,10 @@ class ClusterScheduler(TaskEngine):
             {
                 **rpc_functions(self.slot_scheduler, self._router),
                 **operation_functions(
-                    self._services.batch_service, self._services.events, current_limits()
+                    self._services.batch_service,
+                    self._services.events,
+                    self.databases.failures,
+                    current_limits(),
                 ),
                 "local_drain": self._drain_once,
                 "_quit": self._quit_if_allowed,

@@ -20,14 +20,21 @@ from pyspider_zk.projects.selection import Selection
 from pyspider_zk.rpc.admission import current_caller
 from pyspider_zk.rpc.server import Functions
 from pyspider_zk.rpc.values import xmlrpc_value
+from pyspider_zk.tasks.failure_report import FailureReport
+from pyspider_zk.tasks.failures import FailureFilter
 
 PAGE = 100
+
+MOST = 1000
+"""Failures of one answer."""
+
 LOCK_REMEDY = "set secret_file, which callers prove to know"
 
 
 def operation_functions(
     batch_service: Callable[[], BatchService],
     events: Callable[[], EventLog],
+    failures: FailureReport,
     limits: Mapping[str, float] | None = None,
 ) -> Functions:
     """Return the functions that a member serves besides pyspider's.
@@ -35,9 +42,10 @@ def operation_functions(
     Args:
         batch_service: returns the member's; raises ``Unavailable`` before it has joined.
         events: likewise.
+        failures: of all projects.
         limits: the highest ``rate`` and ``burst`` that projects get.
     """
-    answers = OperationAnswers(batch_service, events, limits or {})
+    answers = OperationAnswers(batch_service, events, failures, limits or {})
     names = (
         "submit_operation",
         "plan_operation",
@@ -47,6 +55,8 @@ def operation_functions(
         "retry_batch",
         "list_projects",
         "list_events",
+        "list_failures",
+        "list_failed_tasks",
     )
     return {name: _answering(getattr(answers, name)) for name in names}
 
@@ -62,10 +72,12 @@ class OperationAnswers:
         self,
         batch_service: Callable[[], BatchService],
         events: Callable[[], EventLog],
+        failures: FailureReport,
         limits: Mapping[str, float],
     ) -> None:
         self._batch_service = batch_service
         self._events = events
+        self._failures = failures
         self._limits = limits
 
     def submit_operation(
@@ -132,6 +144,22 @@ class OperationAnswers:
             for number, event in self._events().read(after, limit)
         ]
 
+    def list_failures(
+        self, wanted: object = None, offset: int = 0, limit: int = PAGE
+    ) -> dict[str, Any]:
+        """Return kinds of failures, those of most tasks first, and how many there are."""
+        chosen = FailureFilter.parse(wanted or {})
+        kinds, total = self._failures.kinds(chosen, max(0, offset), _few(limit))
+        return {"items": [kind._asdict() for kind in kinds], "total": total}
+
+    def list_failed_tasks(
+        self, wanted: object = None, after: tuple[float, str, str] | None = None, limit: int = PAGE
+    ) -> list[dict[str, Any]]:
+        """Return tasks that fail, the latest first, behind one of them (its time, project, id)."""
+        chosen = FailureFilter.parse(wanted or {})
+        position = None if after is None else (float(after[0]), after[1], after[2])
+        return [task._asdict() for task in self._failures.tasks(chosen, position, _few(limit))]
+
     def _check_locks(self, selection: Selection) -> None:
         """Refuse locked projects without a proof of the secret, as the web UI does without a login.
 
@@ -144,6 +172,10 @@ class OperationAnswers:
 
     def _locked(self, selection: Selection) -> list[str]:
         return [] if current_caller().proven else self._batch_service().projects.locked(selection)
+
+
+def _few(limit: int) -> int:
+    return min(max(1, limit), MOST)
 
 
 def _answering(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -13,6 +13,7 @@ from pyspider_zk.queues.tasks import usable_schedule
 from pyspider_zk.scheduling.engine import TaskEngine
 from pyspider_zk.scheduling.message_applier import MessageApplier
 from pyspider_zk.tasks.columns import TaskKey
+from pyspider_zk.tasks.failures import FailureFilter, failure_kind
 
 logger = logging.getLogger("scheduler")
 
@@ -39,12 +40,14 @@ class TaskFilter:
         state: without ids FAILED, unless another is given.
         callback: the name of the script's method that gets the page.
         error: text that the last error contains.
+        kind: how tasks fail; without ids and state those are meant that are tried again, too.
     """
 
     tasks: Sequence[Any] = ()
     state: str = ""
     callback: str = ""
     error: str = ""
+    kind: str = ""
 
     @property
     def paged_status(self) -> int:
@@ -57,6 +60,7 @@ class TaskFilter:
             (not self.state or row["status"] == _status(self.state))
             and (not self.callback or _part(row, "process").get("callback") == self.callback)
             and (not self.error or any(self.error in text for text in _errors(row)))
+            and (not (self.kind and self.tasks) or _kind(row) == self.kind)
         )
 
 
@@ -116,9 +120,12 @@ class Refetching:
         """Return the next rows that can be read, and the position after them."""
         taskdb, wanted, last = self._engine.taskdb, self._wanted, None
         found: Sequence[tuple[object, Row | None]]
-        if wanted.tasks:
-            known = taskdb.get_many(project, wanted.tasks, FIELDS)
-            found = [(taskid, known.get(taskid)) for taskid in wanted.tasks]
+        tasks = wanted.tasks
+        if wanted.kind and not tasks:
+            tasks, last = self._failing(project, place)
+        if wanted.tasks or wanted.kind:
+            known = taskdb.get_many(project, tasks, FIELDS)
+            found = [(taskid, known.get(taskid)) for taskid in tasks]
         else:
             page, last = taskdb.state_page(
                 project, wanted.paged_status, place.after, self._room, FIELDS
@@ -129,6 +136,13 @@ class Refetching:
             if row is None:
                 place.note(project, taskid, "there is no such task, or its row cannot be read")
         return [row for _, row in found if row is not None], last
+
+    def _failing(self, project: str, place: RefetchProgress) -> tuple[Sequence[Any], Any]:
+        """Return the ids of the next tasks that fail so, and the position then."""
+        wanted = FailureFilter(project=project, kind=self._wanted.kind)
+        failed = self._engine.taskdb.failed_tasks(wanted, place.after, self._room)
+        last = failed[-1].position if len(failed) == self._room else None
+        return [task.taskid for task in failed], last
 
     def _is_left(self, row: Row, batch: str) -> bool:
         return _part(row, "schedule").get(BATCH) != batch and self._wanted.accepts(row)
@@ -169,6 +183,11 @@ def _anew(row: Row, batch: str) -> dict[str, Any]:
 def _status(state: str) -> int:
     status: int = getattr(TaskDB, state)
     return status
+
+
+def _kind(row: Row) -> str:
+    track = _part(row, "track")
+    return failure_kind(_part(track, "process"), _part(track, "fetch"))
 
 
 def _errors(row: Row) -> list[str]:

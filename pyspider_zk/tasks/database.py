@@ -5,18 +5,21 @@ them as before.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from pyspider.database import servers
 from pyspider.database.sqlite import taskdb as sqlite
 
 from pyspider_zk.errors import ConfigError
+from pyspider_zk.tasks.failure_table import AboutFailures
 from pyspider_zk.tasks.pages import ActivePage
 from pyspider_zk.tasks.seals import UNSEALED, Seals
 from pyspider_zk.tasks.sqlite import SqliteTasks
 from pyspider_zk.tasks.writes import TaskWrite
 
 __all__ = ["ActivePage", "Seals", "TaskDatabase", "TaskWrite", "task_database"]
+
+T = TypeVar("T")
 
 BY_SQLALCHEMY = "pyspider.database.sqlalchemy.taskdb"
 
@@ -126,7 +129,8 @@ class TaskDatabase(Protocol):
 
         An insert makes its project's table if there is none, and overwrites the columns of a row
         that is there already. In MySQL, where making a table commits, tables are made before the
-        transaction, and stay. An update of a row that is missing does nothing.
+        transaction, and stay; that of failures in each database. An update of a row that is missing
+        does nothing.
 
         Args:
             before_commit: called last in the transaction. What it raises rolls everything back and
@@ -151,7 +155,7 @@ class TaskDatabase(Protocol):
         *,
         is_for_good: bool = True,
     ) -> None:
-        """Drop the rows of projects, with their tables, in one transaction; or none of them.
+        """Drop the rows of projects, with tables and failures, in one transaction; or none of them.
 
         In MySQL, where dropping a table commits, everything is checked just before.
 
@@ -161,6 +165,13 @@ class TaskDatabase(Protocol):
 
         Raises:
             SealBroken, SealsUnreadable: nothing was dropped, as in ``write_many``.
+        """
+        ...
+
+    def ask_failures(self, question: AboutFailures[T]) -> T | None:
+        """Return what a question about failures answers; None: none was ever written.
+
+        The question gets the table, and what asks the database.
         """
         ...
 

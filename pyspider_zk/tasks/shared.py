@@ -3,29 +3,35 @@
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from functools import lru_cache, partial
-from typing import Any
+from functools import cached_property, lru_cache, partial
+from typing import Any, TypeVar, get_type_hints
 
 from msgspec.structs import replace
 from pyspider.database.sqlalchemy.rows import loaded
-from pyspider.database.sqlalchemy.tables import KEY, MYSQL, check_name, chosen
+from pyspider.database.sqlalchemy.tables import KEY, MYSQL, NUMBER, TEXT, check_name, chosen
 from sqlalchemy import (
     BigInteger,
     Column,
     Connection,
     CursorResult,
     Executable,
+    Index,
     Integer,
     MetaData,
+    String,
     Table,
     func,
+    inspect,
     select,
 )
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
+from pyspider_zk.tasks import failure_table
 from pyspider_zk.tasks.columns import encode, typed
 from pyspider_zk.tasks.dialects import IDLE_LIMITS, SEALERS, WRITERS, sealed
 from pyspider_zk.tasks.documents import readable
+from pyspider_zk.tasks.failure_table import AboutFailures, FailureTable, says_failure
+from pyspider_zk.tasks.failures import CALLBACK_LENGTH, KIND_LENGTH, FailedTask
 from pyspider_zk.tasks.pages import (
     LOOKED_AT,
     NO_ROWS,
@@ -37,6 +43,8 @@ from pyspider_zk.tasks.pages import (
 from pyspider_zk.tasks.seals import TABLE, UNSEALED, Seals, SealsUnreadable
 from pyspider_zk.tasks.sql import postgresql_array, postgresql_select
 from pyspider_zk.tasks.writes import TaskWrite, grouped, pieces, projects_to_make
+
+T = TypeVar("T")
 
 ENCODERS = {
     "postgresql": typed(whole_bits=32, id_length=255, nul=False, endless=True),
@@ -65,6 +73,7 @@ class SharedTasks:
         self._level = "SERIALIZABLE" if self._dialect == "sqlite" else "READ COMMITTED"
         self._is_stale = True
         self._quoted = lru_cache(NAMES)(self._quote)
+        self._keeps_failures = False  # whether their table is certain to be there
 
     def encoded(self, columns: Mapping[str, Any]) -> dict[str, Any]:
         """Return columns as they are stored; see ``TaskDatabase``."""
@@ -73,6 +82,7 @@ class SharedTasks:
     def look_again(self) -> None:
         """List the tables with the next request; see ``TaskDatabase``."""
         self._is_stale = True
+        self._keeps_failures = False
 
     def projects(self) -> set[str]:
         """Return the projects that have tables; see ``TaskDatabase``."""
@@ -185,11 +195,15 @@ class SharedTasks:
         known = self.projects()
         to_make = self._made_before(projects_to_make(writes, known))
         self._is_stale = True  # until it is known that no table was missing
+        if not self._keeps_failures and any(map(says_failure, writes)):
+            self._connections.create(_table_of_failures())
+            self._keeps_failures = True
         with self._transaction() as connection:
             self._check(connection, seals)
             self._make(connection, to_make)
             for group in grouped(map(_with_text, writes), time.time(), self._compared):
                 WRITERS[self._dialect](connection, self._quoted, group)
+            self._failures.write(connection.exec_driver_sql, writes)
             before_commit()
         known.update(to_make)
         self._is_stale = False
@@ -207,6 +221,8 @@ class SharedTasks:
         there = self.projects().intersection(projects)
         with self._transaction() as connection:
             self._check(connection, seals)
+            if inspect(connection).has_table(failure_table.NAME):
+                self._failures.drop(connection.exec_driver_sql, projects)
             if self._dialect == "mysql":
                 before_commit()
             for project in there:
@@ -224,6 +240,21 @@ class SharedTasks:
                 return seals.others(sealed(connection, self._quoted(TABLE), seals))
         except SQLAlchemyError as error:
             raise SealsUnreadable(f"{TABLE}: {error}") from error
+
+    def ask_failures(self, question: AboutFailures[T]) -> T | None:
+        """Ask the table of failures; see ``TaskDatabase``."""
+        with self._connections.engine.connect() as connection:
+            if not inspect(connection).has_table(failure_table.NAME):
+                return None
+            return question(
+                self._failures,
+                lambda query, values: connection.exec_driver_sql(query, tuple(values)),
+            )
+
+    @cached_property
+    def _failures(self) -> FailureTable:
+        mark = "?" if self._dialect == "sqlite" else "%s"
+        return FailureTable(self._quoted(failure_table.NAME), mark, self._dialect)
 
     def _check(self, connection: Connection, seals: Seals) -> None:
         try:
@@ -284,6 +315,22 @@ def _table_of_seals() -> Table:
         Column("epoch", BigInteger, nullable=False),
         **MYSQL,
     )
+
+
+def _table_of_failures() -> Table:
+    kinds = {str: TEXT, int: Integer(), bool: Integer(), float: NUMBER}
+    kept = {"kind": String(KIND_LENGTH), "callback": String(CALLBACK_LENGTH)}
+    columns = [
+        Column(name, kept.get(name, kinds[kind]), nullable=False)
+        for name, kind in get_type_hints(FailedTask).items()
+        if name not in ("project", "taskid")
+    ]
+    keys = [Column(name, KEY, primary_key=True) for name in ("project", "taskid")]
+    indexes = [
+        Index(f"{failure_table.NAME}-{number}", *names)
+        for number, names in enumerate(failure_table.INDEXES)
+    ]
+    return Table(failure_table.NAME, MetaData(), *keys, *columns, *indexes, **MYSQL)
 
 
 def _limit_idleness(connection: Connection) -> None:

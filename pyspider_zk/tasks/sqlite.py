@@ -6,13 +6,16 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import closing
 from functools import lru_cache, partial
 from operator import itemgetter
-from typing import Any
+from typing import Any, TypeVar, get_type_hints
 
 from pyspider.database.basedb import BaseDB
 
 from pyspider_zk.databases.sqlite import quoted_table, transaction
+from pyspider_zk.tasks import failure_table
 from pyspider_zk.tasks.columns import encode, untyped
 from pyspider_zk.tasks.documents import readable
+from pyspider_zk.tasks.failure_table import AboutFailures, FailureTable, says_failure
+from pyspider_zk.tasks.failures import FailedTask
 from pyspider_zk.tasks.pages import (
     LOOKED_AT,
     NO_ROWS,
@@ -39,9 +42,16 @@ from pyspider_zk.tasks.sql import (
 )
 from pyspider_zk.tasks.writes import TaskWrite, grouped, ids_last, pieces, projects_to_make
 
+T = TypeVar("T")
+
 ENCODERS = untyped()
 
 SEALS = f"`{TABLE}`"
+
+FAILURES = f"`{failure_table.NAME}`"
+
+KINDS = {str: "TEXT", int: "INTEGER", bool: "INTEGER", float: "REAL"}
+FAILURE_COLUMNS = {name: KINDS[kind] for name, kind in get_type_hints(FailedTask).items()}
 
 BEGIN = -(2**63)
 """The position before all rows."""
@@ -57,6 +67,8 @@ class SqliteTasks:
     def __init__(self, taskdb: Any) -> None:
         self._taskdb = taskdb
         self._is_stale = True
+        self._failures = FailureTable(FAILURES, "?", "sqlite")
+        self._keeps_failures = False  # whether their table is certain to be there
 
     def encoded(self, columns: Mapping[str, Any]) -> dict[str, Any]:
         """Return columns as they are stored; see ``TaskDatabase``."""
@@ -65,6 +77,7 @@ class SqliteTasks:
     def look_again(self) -> None:
         """List the tables with the next request; see ``TaskDatabase``."""
         self._is_stale = True
+        self._keeps_failures = False
 
     def projects(self) -> set[str]:
         """Return the projects that have tables; see ``TaskDatabase``."""
@@ -151,6 +164,8 @@ class SqliteTasks:
         known = self.projects()
         to_make = projects_to_make(writes, known)
         self._is_stale = True  # until it is known that no table was missing
+        if not self._keeps_failures and any(map(says_failure, writes)):
+            self._make_failures()
         with transaction(self._taskdb) as cursor:
             seals.check(self._seals(cursor, seals))
             for project in to_make:
@@ -162,6 +177,7 @@ class SqliteTasks:
                     cursor.executemany(sqlite_upsert(table, names), group.rows)
                 else:
                     cursor.executemany(sqlite_update(table, names), ids_last(group.rows))
+            self._failures.write(cursor.executemany, writes)
             before_commit()
         known.update(to_make)
         self._is_stale = False
@@ -186,9 +202,37 @@ class SqliteTasks:
             seals.check(self._seals(cursor, seals))
             for project in there:
                 cursor.execute(f"{verb} {quoted_table(self._taskdb, project)}")
+            if self._has_failures(cursor):
+                self._failures.drop(cursor.executemany, projects)
             before_commit()
         if is_for_good:
             self.projects().difference_update(there)
+
+    def ask_failures(self, question: AboutFailures[T]) -> T | None:
+        """Ask the table of failures; see ``TaskDatabase``."""
+        with closing(self._taskdb.dbcur) as cursor:
+            if not self._has_failures(cursor):
+                return None
+            return question(self._failures, cursor.execute)
+
+    def _has_failures(self, cursor: sqlite3.Cursor) -> bool:
+        query = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
+        return cursor.execute(query, (failure_table.NAME,)).fetchone() is not None
+
+    def _make_failures(self) -> None:
+        """Make the table of failures, unless it is there."""
+        columns = ", ".join(f"{name} {kind} NOT NULL" for name, kind in FAILURE_COLUMNS.items())
+        with closing(self._taskdb.dbcur) as cursor:
+            cursor.execute(
+                f"CREATE TABLE IF NOT EXISTS {FAILURES}"
+                f" ({columns}, PRIMARY KEY (project, taskid)) WITHOUT ROWID"
+            )
+            for number, names in enumerate(failure_table.INDEXES):
+                cursor.execute(
+                    f"CREATE INDEX IF NOT EXISTS `{failure_table.NAME}-{number}`"
+                    f" ON {FAILURES} ({', '.join(names)})"
+                )
+        self._keeps_failures = True
 
     def seal(self, seals: Seals) -> Mapping[int, Any]:
         """Seal slots; see ``TaskDatabase``."""

@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, TypeVar
 
+from msgspec.structs import replace
 from pyspider.database.base.taskdb import TaskDB
 
 from pyspider_zk.databases.guarded import Guarded
@@ -18,6 +19,7 @@ from pyspider_zk.errors import ClusterError
 from pyspider_zk.tasks.columns import COLUMNS, TaskKey
 from pyspider_zk.tasks.database import Seals, TaskDatabase, TaskWrite
 from pyspider_zk.tasks.documents import DOCUMENTS, from_json
+from pyspider_zk.tasks.failures import FailedTask, FailedTry, FailureFilter, Position
 from pyspider_zk.tasks.pages import ActivePage
 from pyspider_zk.tasks.seals import UNSEALED
 
@@ -101,6 +103,17 @@ class TaskStore:
         """Return the ids of tasks that have ended; see ``TaskDatabase``."""
         return self._ask(partial(self._bulk.last_ended, project, limit))
 
+    def failed_tasks(
+        self, wanted: FailureFilter, after: Position | None, limit: int
+    ) -> Sequence[FailedTask]:
+        """Return tasks that fail, the latest first, behind a position."""
+        found = self._ask(
+            lambda: self._bulk.ask_failures(
+                lambda table, ask: table.tasks(ask, wanted, after, limit)
+            )
+        )
+        return found or ()
+
     def spellings(self, taskid: Any) -> Iterable[Any]:
         """Return the ids that a row with this one may have been given; see ``TaskDatabase``."""
         return self._bulk.spellings(taskid)
@@ -181,8 +194,14 @@ class TaskStore:
         former = self._writes.get(key)
         if former is not None:
             columns = {**former.columns, **write.columns}
-            write = TaskWrite(*key, columns, former.is_new or write.is_new)
+            write = TaskWrite(*key, columns, former.is_new or write.is_new, former.failure)
         self._writes[key] = write
+
+    def note_failure(self, project: str, taskid: Any, failure: FailedTry | None) -> None:
+        """Note what is wrong with a task that something was written of; None: nothing any more."""
+        key = (project, taskid)
+        if key in self._writes:
+            self._writes[key] = replace(self._writes[key], failure=failure)
 
     def on_refusal(self, project: str, taskid: Any, undo: Callable[[], object]) -> None:
         """Let this be called if the database refuses what was written of a task.

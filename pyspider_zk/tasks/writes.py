@@ -4,8 +4,10 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
+
+from pyspider_zk.tasks.failures import FailedTry
 
 T = TypeVar("T")
 
@@ -29,12 +31,14 @@ class TaskWrite(Struct, frozen=True):
     Attributes:
         columns: as ``TaskDatabase.encoded`` returned them.
         is_new: it is an insert, else an update of these columns.
+        failure: what went wrong with the task; None: nothing is wrong any more.
     """
 
     project: str
     taskid: str
     columns: Mapping[str, Any]
     is_new: bool
+    failure: FailedTry | UnsetType | None = UNSET
 
 
 @dataclass(frozen=True, slots=True)

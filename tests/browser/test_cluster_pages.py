@@ -25,7 +25,9 @@ from tests.browser.conftest import SCRIPT, BrowsedCluster, PageWatch, Web
 
 pytestmark = [pytest.mark.browser, pytest.mark.zk, pytest.mark.redis, pytest.mark.slow]
 
-PAGES = ["", "steering", "projects", "assignment", "batches", "events", "dead-letters"]
+PAGES = [
+    *("", "steering", "projects", "failures", "assignment", "batches", "events", "dead-letters"),
+]
 PHONE = {"width": 390, "height": 844}
 
 Picture = Callable[..., None]
@@ -404,6 +406,38 @@ def test_an_event_leads_to_its_batch(page: Page) -> None:
     page.locator("#events summary").first.click()
     page.get_by_role("link", name="the batch").first.click()
     expect(page.locator("#detail dd").first).to_have_text("led_to")
+
+
+def test_what_fails_is_found_understood_and_fetched_again(
+    page: Page, cluster: BrowsedCluster, site: str, picture: Picture, eventually: Eventually
+) -> None:
+    script = SCRIPT.format(site=site)
+    broken = script.replace("'title': ", "'title': response.json['title'] or ")
+    broken = broken.replace("    def on_start", "    retry_delay = {'': -1}\n\n    def on_start")
+    cluster.web.add_project("faulty", status="RUNNING", script=broken)
+    cluster.look()
+    page.request.post("/api/v1/batches", data={"operation": "run", "names": ["faulty"]})
+
+    open_page(page, "")
+    page.get_by_role("link", name="Failures").click()
+    kind = page.get_by_role("button", name=re.compile("^TypeError: 'NoneType' object"), exact=False)
+    expect(kind).to_be_visible()
+    expect(page.locator("#kinds tbody tr td[data-label=Tasks]")).to_have_text("2")
+    expect(page.locator("#kinds tbody tr td[data-label=Callback]")).to_have_text("detail_page")
+    kind.click()
+    expect(page.locator("#tasks tbody tr")).to_have_count(2)
+    page.locator("#tasks summary").first.click()
+    expect(page.locator("#tasks pre").first).to_contain_text("response.json['title']")
+    picture(page)
+
+    cluster.web.change_project("faulty", script=script)
+    cluster.look()
+    page.get_by_role("button", name=re.compile("^fetch all tasks again")).click()
+    expect(dialog(page)).to_contain_text("Fetch 2 tasks of 1 project again?")
+    confirm(page, "Fetch again")
+    expect(page.locator("#batch")).to_contain_text("refetch: 1 of 1 project done")
+    expect(page.locator("#empty")).to_have_text("Nothing fails.")
+    eventually(lambda: cluster.web.results("faulty") == 2)
 
 
 def test_dead_letters_are_shown_and_dropped(

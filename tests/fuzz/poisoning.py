@@ -230,6 +230,8 @@ class Poisoning:
             "/api/v1/projects",
             "/api/v1/events",
             "/api/v1/dead-letters",
+            "/api/v1/failures",
+            "/api/v1/failures/tasks",
             "/api/v1/batches",
             "/api/v1/assignment",
             f"/results?project={project}",

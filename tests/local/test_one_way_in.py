@@ -46,6 +46,8 @@ METHODS = {
     "plan_operation": ("delete", {"names": ["kept"]}),
     "list_projects": (),
     "list_events": (),
+    "list_failures": (),
+    "list_failed_tasks": (),
     "cancel_batch": ("b",),
     "system.listMethods": (),
 }

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from pyspider.database.sqlite import taskdb as sqlite
 
+from pyspider_zk.tasks import failure_table
 from pyspider_zk.tasks.database import TaskDatabase, TaskWrite, task_database
 from pyspider_zk.tasks.seals import TABLE
 from tests.patches.databases import BACKENDS, OF_SERVERS, SERVERS, Databases
@@ -63,7 +64,10 @@ class TaskBackend:
     @property
     def seals(self) -> str:
         """The table of seals, quoted."""
-        return f"`{TABLE}`" if self.dialect in ("sqlite", "sqlalchemy mysql") else f'"{TABLE}"'
+        return self.quoted(TABLE)
+
+    def quoted(self, table: str) -> str:
+        return f"`{table}`" if self.dialect in ("sqlite", "sqlalchemy mysql") else f'"{table}"'
 
     @property
     def dialect(self) -> str:
@@ -110,7 +114,8 @@ def each_of(names: list[Any]) -> Any:
             each._list_project()
             for project in list(each.projects):
                 each.drop(project)
-        made.ours.execute(f"DROP TABLE IF EXISTS {made.seals}")
+        for table in (TABLE, failure_table.NAME):
+            made.ours.execute(f"DROP TABLE IF EXISTS {made.quoted(table)}")
 
     return empty
 

@@ -24,6 +24,7 @@ from pyspider_zk.webui.api import (
     batches,
     cluster,
     dead_letters,
+    failures,
     overview,
     projects,
     steering,
@@ -57,7 +58,7 @@ _KEPT = ("Allow", "WWW-Authenticate", "Retry-After")  # of the headers of Flask'
 _PARTS = (
     *(overview.blueprint, projects.blueprint, projects.workload),
     *(cluster.blueprint, cluster.operating, steering.blueprint),
-    *(batches.blueprint, overview.events, dead_letters.blueprint),
+    *(batches.blueprint, failures.blueprint, overview.events, dead_letters.blueprint),
 )
 
 

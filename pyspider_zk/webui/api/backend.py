@@ -18,6 +18,7 @@ from pyspider_zk.errors import Unavailable
 from pyspider_zk.jobs.batch_service import BatchService
 from pyspider_zk.queues.api import ParkingLot, SlotQueues
 from pyspider_zk.rpc.router import Router
+from pyspider_zk.tasks.failure_report import FailureReport
 from pyspider_zk.webui.audit import record
 from pyspider_zk.webui.rebalancer import Rebalancer
 
@@ -74,6 +75,7 @@ class Backend:
     cluster: Callable[[], Cluster]
     queues: Callable[[], Mapping[str, int]]
     batch_service: BatchService
+    failures: FailureReport
     events: EventLog
     slot_queues: SlotQueues
     parking_lot: ParkingLot

@@ -59,7 +59,8 @@ class RequestSchema(Schema):
         metadata=about(
             "delete: wait (for pyspider's 24 hours); rate: rate and burst;"
             " group: group; status: status;"
-            " refetch: tasks (ids), state, callback, error (text in the last one)"
+            " refetch: tasks (ids), state, callback, error (text in the last one),"
+            " kind (as failures have it)"
         ),
     )
     dry_run = fields.Boolean(

@@ -31,6 +31,7 @@ PAGES = (
     ClusterPage("overview", "/", "Overview"),
     ClusterPage("steering", "/steering", "Cluster"),
     ClusterPage("projects", "/projects", "Projects"),
+    ClusterPage("failures", "/failures", "Failures"),
     ClusterPage("assignment", "/assignment", "Assignment"),
     ClusterPage("batches", "/batches", "Batches"),
     ClusterPage("events", "/events", "Events"),

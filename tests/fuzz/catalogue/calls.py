@@ -19,7 +19,7 @@ _METHODS = """
     webui_update local_size local_counter local_newtask local_send_task local_get_active_tasks
     local_webui_update local_project_numbers local_project_history submit_operation
     plan_operation get_batch list_batches cancel_batch retry_batch list_projects list_events
-    _quit system.methodHelp
+    list_failures list_failed_tasks _quit system.methodHelp
 """
 
 _TYPED: dict[str, tuple[Any, ...]] = {
@@ -36,6 +36,8 @@ _TYPED: dict[str, tuple[Any, ...]] = {
     "retry_batch": (7, {}),
     "list_projects": ([1], 7, "x", "y"),
     "list_events": ("x", "y"),
+    "list_failures": ([1], {"since": "x"}, {"kinds": 1}, "x"),
+    "list_failed_tasks": ({"status_code": "x"}, [1, 2], ["x", [], {}], "x"),
     "local_project_numbers": (7,),
     "local_project_history": ({"a": 1},),
 }
@@ -367,6 +369,15 @@ _QUERIES = (
     "/members/99999999999999999999999",
     "/members/x",
     "/dead-letters?offset=-5",
+    "/failures?limit=0",
+    "/failures?kinds=x",
+    "/failures?status_code=" + "9" * 400,
+    "/failures?since=nan",
+    "/failures?kind=%00&project=%ff",
+    "/failures/tasks?cursor=x",
+    "/failures/tasks?cursor=nan%20a%20b",
+    "/failures/tasks?cursor=1%20a%20b&limit=99999",
+    "/failures/projects?callback=" + "x" * 3000,
     "/assignment/preview?joins=1000000000",
     "/assignment/preview?leaves=x",
     "/no/such/thing",

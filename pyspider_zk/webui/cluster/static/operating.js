@@ -1,8 +1,9 @@
-// Operations on projects, as the projects page and pyspider's dashboard share them.
+// Operations on projects, as pages share them.
 
-import { ask } from "./api.js";
-import { ended } from "./batch.js";
-import { h } from "./dom.js";
+import { ask, post } from "./api.js";
+import { ended, summary } from "./batch.js";
+import { dialog } from "./dialog.js";
+import { byId, h, say } from "./dom.js";
 
 const BETWEEN = 700; // milliseconds between two requests for a batch
 const FINAL = [401, 404]; // later requests will return the same
@@ -21,6 +22,36 @@ export async function follow(batch, onUpdate) {
     }
   }
   return batch;
+}
+
+/** Return what a request for a batch would do; undefined, and said why, if it is refused. */
+export async function planned(request) {
+  try {
+    return await post("/batches", { ...request, dry_run: true });
+  } catch (error) {
+    await dialog({ title: `Cannot ${request.operation}`, content: h("p", { class: "fault" }, error.message), confirm: "Close", accept: () => true });
+    return undefined;
+  }
+}
+
+let followed = null;
+
+/** Show the progress of a batch in the page's line for it, until it has ended or another is watched. */
+export async function watch(batch, done) {
+  followed = batch.id;
+  const box = byId("batch");
+  const text = h("span", { role: "status", "aria-live": "polite" });
+  const bar = h("progress", { "aria-label": "progress of the batch" });
+  const close = h("button", { type: "button", onclick: () => { box.hidden = true; followed = null; } }, "Close");
+  box.replaceChildren(text, bar, h("a", { href: `/cluster/batches?id=${encodeURIComponent(batch.id)}` }, "Details"), close);
+  box.hidden = false;
+  await follow(batch, (now, fault) => {
+    say(text, fault ? `${summary(now)}; ${fault.message}` : summary(now));
+    bar.max = Math.max(1, now.total);
+    bar.value = now.done + now.failed;
+    return followed === now.id;
+  });
+  done();
 }
 
 export const deletionWarning = () => h("p", {}, "Scripts, tasks and results are deleted. This cannot be undone.");

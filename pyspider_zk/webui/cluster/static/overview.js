@@ -82,6 +82,7 @@ function list(table, items) {
   table.show(items);
 }
 
+const PAGES = { "dead-letters": "/cluster/dead-letters", "failing-tasks": "/cluster/failures", "paused-projects": "/cluster/failures" };
 const lines = new Map(); // of alerts; the elements are kept, so that focus survives updates
 
 function alerts(found, complete) {
@@ -112,7 +113,7 @@ function alerts(found, complete) {
 
 function newLine(kind) {
   const [word, text] = [h("strong", {}), h("span", {})];
-  const link = kind === "dead-letters" && [" ", h("a", { href: "/cluster/dead-letters" }, "Show them")];
+  const link = PAGES[kind] && [" ", h("a", { href: PAGES[kind] }, "Show them")];
   return { word, text, element: h("li", {}, word, text, link) };
 }
 

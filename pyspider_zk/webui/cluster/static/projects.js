@@ -1,12 +1,11 @@
 import { bind, read, write } from "./address.js";
 import { ask, newId, post } from "./api.js";
-import { summary } from "./batch.js";
 import { sparkline } from "./charts.js";
 import { dialog } from "./dialog.js";
 import { byId, h, say } from "./dom.js";
 import { count, plural, rate, since, until } from "./format.js";
 import { live } from "./live.js";
-import { deletionArguments, deletionContent, follow } from "./operating.js";
+import { deletionArguments, deletionContent, planned, watch } from "./operating.js";
 import { pager } from "./pager.js";
 import { Selection } from "./selection.js";
 import { Table } from "./table.js";
@@ -111,17 +110,12 @@ function selected() {
 async function operate(operation) {
   const request = { operation, ...selected(), arguments: {} };
   if (FIELDS[operation] && !(await askArguments(request))) return;
-  let plan;
-  try {
-    plan = await post("/batches", { ...request, dry_run: true });
-  } catch (error) {
-    await dialog({ title: `Cannot ${operation}`, content: h("p", { class: "fault" }, error.message), confirm: "Close", accept: () => true });
-    return;
-  }
+  const plan = await planned(request);
+  if (!plan) return;
   const batch = await confirm(request, plan);
   if (batch) {
     selection.clear();
-    watch(batch);
+    watch(batch, () => page.refresh());
   }
 }
 
@@ -171,23 +165,3 @@ function confirm(request, plan) {
 
 for (const button of document.querySelectorAll("[data-operation]"))
   button.addEventListener("click", () => operate(button.dataset.operation));
-
-let followed = null;
-
-/** Show the progress of a batch until it has ended, or another is watched. */
-async function watch(batch) {
-  followed = batch.id;
-  const box = byId("batch");
-  const text = h("span", { role: "status", "aria-live": "polite" });
-  const bar = h("progress", { "aria-label": "progress of the batch" });
-  const close = h("button", { type: "button", onclick: () => { box.hidden = true; followed = null; } }, "Close");
-  box.replaceChildren(text, bar, h("a", { href: `/cluster/batches?id=${encodeURIComponent(batch.id)}` }, "Details"), close);
-  box.hidden = false;
-  await follow(batch, (now, fault) => {
-    say(text, fault ? `${summary(now)}; ${fault.message}` : summary(now));
-    bar.max = Math.max(1, now.total);
-    bar.value = now.done + now.failed;
-    return followed === now.id;
-  });
-  page.refresh();
-}

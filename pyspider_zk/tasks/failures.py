@@ -1,0 +1,181 @@
+"""Failures: what went wrong last with each task that fails, and the kinds that they are grouped by.
+
+They stand in a table of their own in the task database, and change in the transaction of the tasks'
+rows: those of all projects can be grouped without reading any of their tasks. Pure.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple, Self
+
+import msgspec
+
+from pyspider_zk.errors import BadRequest
+
+KIND_LENGTH, CALLBACK_LENGTH, TEXT_LENGTH = 200, 100, 1000
+"""Characters that are kept."""
+
+HIGHEST_STATUS_CODE = 999
+
+_VARYING = (
+    (re.compile(r"\b[a-z][a-z0-9+.-]{0,30}://[^\s'\")>\]]+", re.IGNORECASE), "URL"),
+    (re.compile(r"\b0x[0-9a-f]+\b", re.IGNORECASE), "#"),
+    (re.compile(r"\b(?=[a-f-]{0,64}[0-9])[0-9a-f]{8}[0-9a-f-]{0,64}\b", re.IGNORECASE), "#"),
+    (re.compile(r"(?<!HTTP )(?<![0-9])[0-9]+(?:[.,:/T-][0-9]+)*"), "#"),
+)
+"""What differs between two errors of one kind, and what stands for it."""
+
+
+class FailedTry(NamedTuple):
+    """What went wrong with one try of a task.
+
+    Attributes:
+        url: of the task.
+        kind: the error without what varies, such as numbers and addresses.
+        callback: the method of the script that got the page, or was to; empty: not known.
+        status_code: of the answer; 0: there was none.
+        error: as it was.
+        is_given_up: there is no further try.
+        at: when, in seconds since the epoch.
+    """
+
+    url: str
+    kind: str
+    callback: str
+    status_code: int
+    error: str
+    is_given_up: bool
+    at: float
+
+
+@dataclass(frozen=True)
+class FailureFilter:
+    """Which failures are meant; all that is given must hold.
+
+    Attributes:
+        status_code: 0: there was no answer.
+        since: only tasks that failed at this time or later, in seconds since the epoch.
+    """
+
+    project: str | None = None
+    kind: str | None = None
+    callback: str | None = None
+    status_code: int | None = None
+    since: float | None = None
+
+    @classmethod
+    def parse(cls, asked: object) -> Self:
+        """Read the plain form, a mapping of the attributes.
+
+        Raises:
+            BadRequest: naming what is wrong; what is unknown is refused, for it would mean all.
+        """
+        known = [each.name for each in fields(cls)]
+        if not isinstance(asked, Mapping):
+            raise BadRequest(f"a filter of failures must be an object, not {asked!r:.80}")
+        if strange := [str(name) for name in asked if name not in known]:
+            raise BadRequest(f"failures have no {strange[0]:.80}; known are {', '.join(known)}")
+        if nul := [name for name, value in asked.items() if "\0" in str(value)]:
+            raise BadRequest(f"a filter of failures: {nul[0]} has the character NUL")
+        try:
+            return msgspec.convert(dict(asked), cls)
+        except msgspec.ValidationError as error:
+            raise BadRequest(f"a filter of failures: {error}") from None
+
+
+class FailureKind(NamedTuple):
+    """Failures of one kind, callback and status code, counted.
+
+    Attributes:
+        tasks: how many tasks fail so.
+        given_up: of these, how many have no further try.
+        projects: how many projects they are of.
+        first_at: when the first of these tasks began to fail, in seconds since the epoch.
+        last_at: when one of them failed last.
+    """
+
+    kind: str
+    callback: str
+    status_code: int
+    tasks: int
+    given_up: int
+    projects: int
+    first_at: float
+    last_at: float
+
+
+class FailedTask(NamedTuple):
+    """One task that fails.
+
+    Attributes:
+        error: of its last try.
+        first_at: since when it fails, in seconds since the epoch.
+        last_at: when it failed last.
+    """
+
+    project: str
+    taskid: str
+    url: str
+    kind: str
+    callback: str
+    status_code: int
+    error: str
+    is_given_up: bool
+    first_at: float
+    last_at: float
+
+    @property
+    def position(self) -> "Position":
+        """Where it stands among all, the latest first."""
+        return self.last_at, self.project, self.taskid
+
+
+Position = tuple[float, str, str]
+"""A time, a project and a task id."""
+
+
+def failure_of(task: Mapping[str, Any], *, is_given_up: bool) -> FailedTry:
+    """Return what the status pack of a try that failed says; its ``lastcrawltime`` is set."""
+    processed, fetched = task["track"]["process"], task["track"]["fetch"]
+    code = fetched.get("status_code")
+    return FailedTry(
+        _text(task["url"], TEXT_LENGTH),
+        failure_kind(processed, fetched),
+        _text(processed.get("callback"), CALLBACK_LENGTH),
+        code if type(code) is int and 0 <= code <= HIGHEST_STATUS_CODE else 0,
+        _error(processed, fetched),
+        is_given_up,
+        task["lastcrawltime"],
+    )
+
+
+def failure_kind(processed: Mapping[str, Any], fetched: Mapping[str, Any]) -> str:
+    """Return an error without what varies: numbers, times, ids, addresses in memory and the web."""
+    kind = _error(processed, fetched)
+    for varying, name in _VARYING:
+        kind = varying.sub(name, kind)
+    return kind[:KIND_LENGTH]
+
+
+def _error(processed: Mapping[str, Any], fetched: Mapping[str, Any]) -> str:
+    """Return the first line of an error, with its class if the traceback tells that."""
+    said = _first_line(processed.get("exception")) or _first_line(fetched.get("error"))
+    logs = processed.get("logs")
+    for line in reversed(logs.splitlines() if isinstance(logs, str) else []):
+        found = re.match(r"\s*([A-Za-z_][\w.]*)(?:: (.*))?$", line)
+        if found and said.startswith((found[2] or said).strip()):
+            name = found[1].rpartition(".")[2]
+            return _text(f"{name}: {said}" if said else name, TEXT_LENGTH)
+    return _text(said or "no reason was given", TEXT_LENGTH)
+
+
+def _first_line(text: object) -> str:
+    lines = str(text).strip().splitlines() if text else []
+    return lines[0].strip() if lines else ""
+
+
+def _text(value: object, length: int) -> str:
+    """Return text that every database takes: scripts and pages may have written it."""
+    text = value if isinstance(value, str) else ""
+    return text[:length].replace("\0", "").encode("utf-8", "replace").decode()

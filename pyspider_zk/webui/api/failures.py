@@ -1,0 +1,169 @@
+"""Failures: what fails in all projects, grouped by kinds of errors."""
+
+import math
+import time
+from contextlib import suppress
+from dataclasses import fields as fields_of
+from typing import Any
+
+from marshmallow import Schema, fields, validate
+
+from pyspider_zk.errors import BadRequest
+from pyspider_zk.tasks.failures import FailedTask, FailureFilter, FailureKind, Position
+from pyspider_zk.webui.api.backend import backend
+from pyspider_zk.webui.api.blueprint import Part
+from pyspider_zk.webui.api.schemas import (
+    MOST_ITEMS,
+    SINCE_EPOCH,
+    PageOfSchema,
+    PageQuerySchema,
+    about,
+    mirrors,
+    number_field,
+    text_field,
+    time_field,
+)
+
+blueprint = Part("failures", __name__, description="Tasks that fail, in all projects")
+
+MOST_PROJECTS = 100_000
+
+
+class FailureFilterSchema(Schema):
+    """Which failures; all that is given must hold."""
+
+    project = fields.String(metadata=about("the name of one"))
+    kind = fields.String(metadata=about("exactly this kind of error"))
+    callback = fields.String(metadata=about("the method of the script that got the page"))
+    status_code = fields.Integer(
+        validate=validate.Range(0, 999), metadata=about("of the answer; 0: there was none")
+    )
+    since = fields.Float(
+        metadata=about(f"only tasks that failed at this time or later, {SINCE_EPOCH}")
+    )
+
+
+class FailureKindQuerySchema(FailureFilterSchema, PageQuerySchema):
+    """Which failures, and how many kinds of them."""
+
+
+class FailedTaskQuerySchema(FailureFilterSchema):
+    """Which failures, and how many tasks of them."""
+
+    cursor = fields.String(metadata=about("`next` of the page before"))
+    limit = fields.Integer(
+        load_default=25, validate=validate.Range(1, MOST_ITEMS), metadata=about("how many at most")
+    )
+
+
+@mirrors(
+    FailureKind,
+    kind="the error, without what varies, such as numbers, times and addresses",
+    callback="the method of the script that got the page; empty: not known",
+    status_code="of the answer; 0: there was none",
+    tasks="how many tasks fail so",
+    given_up="of these, how many are not tried again",
+    projects="how many projects they are of",
+    first_at="when the first of these tasks began to fail, seconds since the epoch",
+    last_at="when one of them failed last",
+)
+class FailureKindSchema(Schema):
+    """Failures of one kind, callback and status code."""
+
+
+class FailureKindPageSchema(PageOfSchema):
+    """Kinds of failures, those of most tasks first."""
+
+    at = time_field("when this was read, seconds since the epoch")
+    items = fields.List(fields.Nested(FailureKindSchema), required=True)
+
+
+@mirrors(
+    FailedTask,
+    error="of the last try",
+    is_given_up="whether it is not tried again",
+    first_at="since when it fails, seconds since the epoch",
+    last_at="when it failed last",
+)
+class FailedTaskSchema(Schema):
+    """A task that fails."""
+
+    logs = text_field("what its script logged in the last try, the traceback among it")
+
+
+class FailedTaskPageSchema(Schema):
+    """Tasks that fail, the latest first."""
+
+    items = fields.List(fields.Nested(FailedTaskSchema), required=True)
+    next = fields.String(
+        required=True, allow_none=True, metadata=about("cursor of the next page; null: no more")
+    )
+
+
+class FailingProjectSchema(Schema):
+    """A project with tasks that fail."""
+
+    name = text_field()
+    tasks = number_field("how many of them")
+
+
+class FailingProjectsSchema(Schema):
+    """Projects with tasks that fail, those with most first."""
+
+    items = fields.List(fields.Nested(FailingProjectSchema), required=True)
+
+
+@blueprint.route("/failures")
+@blueprint.query(FailureKindQuerySchema)
+@blueprint.tells(FailureKindPageSchema)
+def list_failures(query: dict[str, Any]) -> dict[str, Any]:
+    """List kinds of failures, those of most tasks first."""
+    kinds, total = backend().failures.kinds(_filter(query), query["offset"], query["limit"])
+    return {"at": time.time(), "items": kinds, "total": total, "offset": query["offset"]}
+
+
+@blueprint.route("/failures/tasks")
+@blueprint.query(FailedTaskQuerySchema)
+@blueprint.tells(FailedTaskPageSchema, errors=(400,))
+def list_failed_tasks(query: dict[str, Any]) -> dict[str, Any]:
+    """List tasks that fail, the latest first, with their tracebacks."""
+    after = _position(query["cursor"]) if "cursor" in query else None
+    tasks = backend().failures.tasks(_filter(query), after, query["limit"])
+    logs = backend().failures.logs(tasks)
+    is_last = len(tasks) < query["limit"]
+    return {
+        "items": [{**task._asdict(), "logs": each} for task, each in zip(tasks, logs, strict=True)],
+        "next": None if is_last else _cursor(tasks[-1].position),
+    }
+
+
+@blueprint.route("/failures/projects")
+@blueprint.query(FailureFilterSchema)
+@blueprint.tells(FailingProjectsSchema)
+def list_failing_projects(query: dict[str, Any]) -> dict[str, Any]:
+    """List the projects of some failures, such as to have their tasks fetched again."""
+    found = backend().failures.projects(_filter(query), MOST_PROJECTS)
+    return {"items": [{"name": name, "tasks": tasks} for name, tasks in found.items()]}
+
+
+def _filter(query: dict[str, Any]) -> FailureFilter:
+    known = [each.name for each in fields_of(FailureFilter)]
+    return FailureFilter.parse({name: query[name] for name in known if name in query})
+
+
+def _cursor(position: Position) -> str:
+    return " ".join(map(str, position))
+
+
+def _position(cursor: str) -> Position:
+    """Read what ``_cursor`` wrote; a task id may have spaces.
+
+    Raises:
+        BadRequest: it is something else.
+    """
+    at, _, rest = cursor.partition(" ")
+    project, space, taskid = rest.partition(" ")
+    with suppress(ValueError):
+        if space and math.isfinite(float(at)) and "\0" not in cursor:
+            return float(at), project, taskid
+    raise BadRequest("cursor: take it from `next` of an answer")

@@ -1,0 +1,129 @@
+import { bind, read, write } from "./address.js";
+import { ask, newId, post } from "./api.js";
+import { dialog } from "./dialog.js";
+import { byId, h, say } from "./dom.js";
+import { count, plural, since, when } from "./format.js";
+import { live } from "./live.js";
+import { planned, watch } from "./operating.js";
+import { pager } from "./pager.js";
+import { Table } from "./table.js";
+
+const SIZE = 50;
+const TASKS = 25;
+const DEFAULTS = { project: "", callback: "", status_code: "", kind: "", of: "", offset: 0 };
+
+const state = read(DEFAULTS);
+let now; // the time of the last response
+let cursor = null; // of the tasks that are shown; null: the latest
+let next = null; // of the tasks behind them
+
+const again = (text, press) => ({ sign: text, node: () => h("button", { type: "button", "aria-label": text, onclick: press }, "Fetch again…") });
+
+const kinds = new Table(byId("kinds"), [
+  { title: "Kind", cls: "wide first full", show: (each) => ({ sign: each.kind, node: () => h("button", { type: "button", class: "link", onclick: () => open(each) }, each.kind) }) },
+  { title: "Callback", show: (each) => each.callback || "–" },
+  { title: "Status code", cls: "num", show: (each) => each.status_code || "–" },
+  { title: "Tasks", cls: "num", show: (each) => count(each.tasks) },
+  { title: "Given up", cls: "num", about: "of these, tasks that are not tried again", show: (each) => count(each.given_up) },
+  { title: "Projects", cls: "num", show: (each) => count(each.projects) },
+  { title: "For", cls: "num nowrap", about: "how long the first of these tasks has been failing", show: (each) => since(each.first_at, now) },
+  { title: "Last", cls: "nowrap", show: (each) => when(each.last_at) },
+  { title: "", cls: "operates", show: (each) => again(`fetch all tasks again that fail with ${each.kind}`, () => refetchKind(each)) },
+], { key: (each) => JSON.stringify([each.kind, each.callback, each.status_code]) });
+
+const tasks = new Table(byId("tasks"), [
+  { title: "Project", cls: "first", show: (each) => ({ text: each.project, href: `/debug/${encodeURIComponent(each.project)}` }) },
+  { title: "URL", cls: "wide full", show: (each) => ({ text: each.url, href: `/task/${encodeURIComponent(`${each.project}:${each.taskid}`)}` }) },
+  { title: "Error", cls: "wide full", show: (each) => ({ sign: each.error + each.logs, node: () => error(each) }) },
+  { title: "Last try", cls: "nowrap", show: (each) => when(each.last_at) },
+  { title: "Next", show: (each) => (each.is_given_up ? "given up" : "is tried again") },
+  { title: "", cls: "operates", show: (each) => again(`fetch ${each.url} again`, () => refetchTask(each)) },
+], { key: (each) => `${each.project}:${each.taskid}` });
+
+const filter = () => ({ project: state.project, callback: state.callback, status_code: state.status_code });
+
+/** The filter of the tasks of the kind that is open. */
+const chosen = () => ({ ...filter(), kind: state.kind, callback: state.of });
+
+async function load() {
+  const found = await ask("/failures", { query: { ...filter(), offset: state.offset, limit: SIZE } });
+  const query = { ...chosen(), limit: TASKS, ...(cursor && { cursor }) };
+  return { ...found, failed: state.kind ? await ask("/failures/tasks", { query }) : null };
+}
+
+const page = live(load, show);
+
+bind(byId("filters"), state, () => go(0));
+
+function show(data) {
+  if (data.total && data.offset >= data.total) {
+    go(0);
+    return;
+  }
+  now = data.at;
+  kinds.show(data.items, (each) => (each.kind === state.kind && each.callback === state.of ? "chosen" : ""));
+  pager(data.total, data.offset, SIZE, data.items.length, go);
+  byId("empty").hidden = data.total > 0;
+  say(byId("empty"), Object.values(filter()).some(Boolean) ? "No failure matches." : "Nothing fails.");
+  byId("failed").hidden = !data.failed;
+  if (!data.failed) return;
+  say(byId("kind"), state.kind);
+  tasks.show(data.failed.items);
+  next = data.failed.next;
+  byId("older").disabled = !next;
+}
+
+function go(offset) {
+  state.offset = offset;
+  turn(null);
+}
+
+/** Show the tasks behind a cursor. */
+function turn(to) {
+  cursor = to;
+  write(state, DEFAULTS);
+  page.refresh();
+}
+
+function open({ kind, callback }) {
+  Object.assign(state, { kind, of: callback });
+  turn(null);
+}
+
+byId("older").addEventListener("click", () => turn(next));
+byId("close").addEventListener("click", () => open({ kind: "", callback: "" }));
+
+const error = (task) => (task.logs ? h("details", {}, h("summary", {}, task.error), h("pre", {}, task.logs)) : h("span", {}, task.error));
+
+// --- fetching again ---
+
+async function refetchKind({ kind, callback, status_code: code }) {
+  const { items } = await ask("/failures/projects", { query: { ...filter(), kind, callback, status_code: code } });
+  const left = items.reduce((sum, each) => sum + each.tasks, 0);
+  await refetch(`${plural(left, "task")} of ${plural(items.length, "project")}`, {
+    names: items.map((each) => each.name),
+    arguments: { kind, ...(callback && { callback }) },
+  });
+}
+
+const refetchTask = ({ project, taskid, url }) => refetch(url, { names: [project], arguments: { tasks: [taskid] } });
+
+async function refetch(what, asked) {
+  const request = { operation: "refetch", ...asked };
+  const plan = await planned(request);
+  if (!plan) return;
+  const more = plan.count > plan.names.length ? `, and ${count(plan.count - plan.names.length)} more` : "";
+  const id = newId(); // a repeated request with the same id is done once
+  const batch = await dialog({
+    title: `Fetch ${what} again?`,
+    content: [
+      h("p", { class: "names" }, plan.names.join(", ") + more),
+      h("p", {}, "They begin anew, with all their tries. Correct the script first, if it is at fault. Projects that do not run are left out."),
+      plan.faults.map((fault) => h("p", { class: "fault" }, fault)),
+    ],
+    confirm: "Fetch again",
+    busy: "Starting…",
+    accept: () => post("/batches", { ...request, id, plan: plan.digest }),
+  });
+  if (batch) await watch(batch, () => page.refresh());
+}

@@ -1,0 +1,138 @@
+"""Which tasks fail is known as soon as a try has failed, and no longer than that is so."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from pyspider_zk.queues.names import QueueKind
+from pyspider_zk.scheduling.scheduler import SlotScheduler
+from pyspider_zk.tasks.failure_report import FailureReport
+from pyspider_zk.tasks.failures import FailedTask, FailureFilter
+from tests.scheduling.test_operations import rounds
+from tests.support.operations import a_claim, carry_out, done
+from tests.support.world import World, crawling
+
+Task = Callable[..., dict[str, Any]]
+
+SOON = {"retries": 1, "age": 0}
+"""A schedule by which a task that has failed is due at once, and given up the second time."""
+
+
+@pytest.fixture
+def scheduler(world: World) -> SlotScheduler:
+    return crawling(world)
+
+
+def failures(world: World) -> dict[str, FailedTask]:
+    return {each.taskid: each for each in FailureReport(world.taskdb).tasks(FailureFilter())}
+
+
+def send(world: World, scheduler: SlotScheduler, *tasks: dict[str, Any]) -> list[dict[str, Any]]:
+    """Have tasks dispatched; return those that were."""
+    world.new(*tasks)
+    rounds(scheduler)
+    return [each for each in world.dispatched() if each["taskid"] != "on_finished"]
+
+
+def answer(
+    world: World, scheduler: SlotScheduler, sent: dict[str, Any], exception: str = ""
+) -> None:
+    """Let a task's try end, with an exception if one is given."""
+    processed = {"ok": not exception, "time": 0.1, "callback": "page"}
+    processed |= {"exception": exception, "logs": f"    ValueError: {exception}\n"}
+    track = {"fetch": {"ok": True, "time": 0.1, "status_code": 200}, "process": processed}
+    pack = {key: sent[key] for key in ("taskid", "project", "url", "schedule") if key in sent}
+    world.send(QueueKind.STATUS, {**pack, "track": track})
+    rounds(scheduler)
+
+
+def test_a_failed_try_is_known_and_a_good_one_ends_it(
+    world: World, scheduler: SlotScheduler, task: Task
+) -> None:
+    (sent,) = send(world, scheduler, task("p", "a", retries=3, age=0))
+    assert failures(world) == {}
+    answer(world, scheduler, sent, "bad 5")
+    found = failures(world)["a"]
+    assert (found.project, found.kind, found.callback) == ("p", "ValueError: bad #", "page")
+    assert (found.status_code, found.error, found.url) == (200, "ValueError: bad 5", sent["url"])
+    assert not found.is_given_up
+
+    (again,) = send(world, scheduler)
+    answer(world, scheduler, again)
+    assert failures(world) == {}
+
+
+def test_one_that_is_given_up_fails_since_its_first_try(
+    world: World, scheduler: SlotScheduler, task: Task
+) -> None:
+    (sent,) = send(world, scheduler, task("p", "a", **SOON))
+    answer(world, scheduler, sent, "bad")
+    since = failures(world)["a"].first_at
+    (again,) = send(world, scheduler)
+    answer(world, scheduler, again, "worse")
+    found = failures(world)["a"]
+    assert found.is_given_up
+    assert found.first_at == since < found.last_at
+    assert found.kind == "ValueError: worse"
+
+
+@pytest.mark.parametrize(
+    "schedule", [{"force_update": True}, {"force_update": True, "cancel": True}]
+)
+@pytest.mark.parametrize("tries", [1, 2])
+def test_one_that_is_requested_anew_or_cancelled_does_not_fail(
+    world: World, scheduler: SlotScheduler, task: Task, schedule: dict[str, Any], tries: int
+) -> None:
+    waiting = {**SOON, "age": 9e9} if tries == 1 else SOON
+    (sent,) = send(world, scheduler, task("p", "a", **waiting))
+    answer(world, scheduler, sent, "bad")
+    if tries == 2:
+        (sent,) = send(world, scheduler)
+        answer(world, scheduler, sent, "bad")
+    assert failures(world)["a"].is_given_up == (tries == 2)
+    send(world, scheduler, task("p", "a", **schedule))
+    assert failures(world) == {}
+
+
+def test_a_row_that_is_refused_tells_of_no_failure(
+    world: World, scheduler: SlotScheduler, task: Task
+) -> None:
+    sent = send(world, scheduler, task("p", "a"), task("p", "b"))
+    world.refuse_row("p", "a")
+    for each in sent:
+        answer(world, scheduler, each, "bad")
+    assert failures(world).keys() == {"b"}
+
+
+def test_those_of_a_kind_are_fetched_again(
+    world: World, scheduler: SlotScheduler, task: Task
+) -> None:
+    late = {"retries": 1, "age": 9e9}
+    tasks = [task("p", "given up", **SOON)]
+    tasks += [task("p", name, **late) for name in ("waits", "other", "well")]
+    sent = {each["taskid"]: each for each in send(world, scheduler, *tasks)}
+    errors = {"given up": "bad 1", "waits": "bad 2", "other": "worse", "well": ""}
+    for name, error in errors.items():
+        answer(world, scheduler, sent[name], error)
+    (again,) = send(world, scheduler)
+    answer(world, scheduler, again, "bad 3")
+    assert {name: each.kind for name, each in failures(world).items()} == {
+        "given up": "ValueError: bad #",
+        "waits": "ValueError: bad #",
+        "other": "ValueError: worse",
+    }
+
+    work = carry_out(scheduler, a_claim("refetch", ["p"], {"kind": "ValueError: bad #"}, "b1"))
+    assert done(work)
+    fetched = sorted(each["taskid"] for each in send(world, scheduler))
+    assert fetched == ["given up", "waits"]
+    assert failures(world).keys() == {"other"}
+
+    arguments = {"kind": "ValueError: worse", "tasks": ["other", "well"], "state": "FAILED"}
+    work = carry_out(scheduler, a_claim("refetch", ["p"], arguments, "b2"))
+    assert done(work)
+    assert send(world, scheduler) == []  # "other" waits, so it is not FAILED
+    del arguments["state"]
+    assert done(carry_out(scheduler, a_claim("refetch", ["p"], arguments, "b3")))
+    assert [each["taskid"] for each in send(world, scheduler)] == ["other"]
