@@ -77,6 +77,8 @@ def test_take_pictures(
     names = page.locator("#projects tbody td.first").all_inner_texts()
     tick(page, *names[1:4])
     take(page, "projects")
+    open_page(page, f"project?name={names[1]}")
+    take(page, "project")
     open_page(page, "failures")
     page.locator("#kinds button.link").first.click()
     page.locator("#tasks summary").first.click()

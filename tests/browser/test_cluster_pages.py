@@ -26,7 +26,8 @@ from tests.browser.conftest import SCRIPT, BrowsedCluster, PageWatch, Web
 pytestmark = [pytest.mark.browser, pytest.mark.zk, pytest.mark.redis, pytest.mark.slow]
 
 PAGES = [
-    *("", "steering", "projects", "failures", "assignment", "batches", "events", "dead-letters"),
+    *("", "steering", "projects", "project?name=news", "failures", "assignment", "batches"),
+    *("events", "dead-letters"),
 ]
 PHONE = {"width": 390, "height": 844}
 
@@ -102,7 +103,7 @@ def test_no_link_of_a_page_leads_nowhere(page: Page) -> None:
         open_page(page, path)
         links = page.locator("a[href]").evaluate_all("each => each.map((one) => one.href)")
         found.update(dict.fromkeys(links, path))
-    assert any("/cluster/members" in link or "/debug/" in link for link in found)
+    assert any("/cluster/project?" in link for link in found)
     dead = [(link, path) for link, path in found.items() if not page.request.get(link).ok]
     assert dead == []
 
@@ -438,6 +439,36 @@ def test_what_fails_is_found_understood_and_fetched_again(
     expect(page.locator("#batch")).to_contain_text("refetch: 1 of 1 project done")
     expect(page.locator("#empty")).to_have_text("Nothing fails.")
     eventually(lambda: cluster.web.results("faulty") == 2)
+
+
+def test_a_projects_page_has_all_of_it(
+    page: Page, cluster: BrowsedCluster, site: str, picture: Picture
+) -> None:
+    script = SCRIPT.format(site=site).replace("return", "assert 'one' not in response.url; return")
+    cluster.web.add_project("mixed", status="STOP", script=script, rate=7, group="weekly")
+    open_page(page, "projects?q=mixed")
+    row(page, "mixed").get_by_role("link", name="mixed").click()
+    expect(page.get_by_role("heading", name="mixed")).to_be_visible()
+    expect(page.locator("#tiles")).to_contain_text("STOP")
+    page.get_by_role("button", name="Start", exact=True).click()
+    confirm(page, "Start 1 project")
+    expect(page.locator("#tiles")).to_contain_text("RUNNING")
+    failing = page.get_by_role("link", name=re.compile("^AssertionError"))
+    expect(failing).to_be_visible()
+    expect(page.locator("#tries .badge.good").first).to_be_visible()
+    expect(page.locator("#tries .badge.bad")).to_have_count(1)
+    picture(page)
+    page.get_by_text("Show the script").click()
+    expect(page.locator("#script")).to_contain_text("assert 'one' not in response.url")
+
+    page.get_by_role("button", name="Rate").click()
+    dialog(page).get_by_label("Tasks per second").fill("9")
+    dialog(page).get_by_role("button", name="Continue").click()
+    confirm(page, "Set the rate of 1 project")
+    expect(page.locator("#tiles")).to_contain_text("/ 9")
+    failing.click()
+    expect(page.locator("#tasks tbody tr")).to_have_count(1)
+    assert "project=mixed" in page.url
 
 
 def test_dead_letters_are_shown_and_dropped(

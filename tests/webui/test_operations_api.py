@@ -139,6 +139,36 @@ def test_a_rate_that_is_no_number_in_json_is_null(client: Any, ui: ClusterWebUI,
 
 
 @pytest.mark.usefixtures("owner")
+def test_the_latest_tries_of_a_project_are_told(client: Any, owner: ClusterScheduler) -> None:
+    track = {
+        "fetch": {"ok": True, "time": 0.5, "status_code": 200},
+        "process": {"ok": False, "time": "long", "follows": 3},
+    }
+    task = {"taskid": "a", "project": "busy", "url": "http://u", "track": track}
+    log = owner.projects["busy"].active_tasks
+    log.clear()
+    log.append((4e9, {**task, "taskid": "_on_get_info"}))
+    log.extend([(3e9, {**task, "type": 1}), (2e9, task), (1e9, {**task, "track": "junk"})])
+    sent, failed, junk = ask(client, "projects/busy/tries")["items"]
+    assert (sent["at"], sent["ok"], sent["status_code"]) == (3e9, None, None)
+    assert (failed["ok"], failed["status_code"], failed["follows"]) == (False, 200, 3)
+    assert (failed["fetch_time"], failed["process_time"]) == (0.5, None)
+    assert (junk["ok"], junk["url"]) == (False, "http://u")
+    assert len(ask(client, "projects/busy/tries?limit=2")["items"]) == 1
+    assert ask(client, "projects/idle/tries") == {"items": [], "missing": []}
+
+
+def test_without_a_scheduler_no_tries_are_known(client: Any) -> None:
+    found = ask(client, "projects/busy/tries")
+    assert found["items"] == []
+    assert "no scheduler can be reached" in found["missing"][0]
+
+
+def test_a_projects_script_is_told(client: Any) -> None:
+    assert ask(client, "projects/busy/script")["script"] == "class Handler: pass"
+    assert client.get("/api/v1/projects/nobody/script").status_code == 404
+
+
 def test_a_wrong_order_is_refused(client: Any) -> None:
     assert client.get("/api/v1/workload?sort=colour").status_code == 422
 
@@ -384,7 +414,7 @@ def test_dead_letters_are_replayed_and_dropped(
     assert settle("drop", {"all": True, "count": 2}).status_code == 409  # others than were seen
     assert settle("drop", {"all": True, "count": 1}).get_json() == {"count": 1}
     assert settle("drop", {"all": True, "count": 0}).status_code == 200
-    for wrong in ({}, {"all": True, "tags": letters}):
+    for wrong in ({}, {"all": True, "tags": letters}, {"all": 1}, {"tags": letters, "all": 0.0}):
         assert settle("drop", wrong).status_code == 422
     texts = [event["text"] for event in ask(client, "events")["items"]]
     assert "1 dead letter was replayed" in texts

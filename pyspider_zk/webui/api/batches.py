@@ -19,6 +19,7 @@ from pyspider_zk.webui.api.schemas import (
     SINCE_EPOCH,
     PageOfSchema,
     PageQuerySchema,
+    Switch,
     WhichSchema,
     about,
     mirrors,
@@ -38,9 +39,7 @@ class FilterSchema(WhichSchema):
     owner = fields.Integer(
         strict=True, validate=validate.Range(0), metadata=about("number of a member")
     )
-    all = fields.Boolean(
-        truthy={True}, falsy={False}, metadata=about("really all, if nothing else is given")
-    )
+    all = Switch(metadata=about("really all, if nothing else is given"))
 
 
 class RequestSchema(Schema):
@@ -63,12 +62,7 @@ class RequestSchema(Schema):
             " kind (as failures have it)"
         ),
     )
-    dry_run = fields.Boolean(
-        truthy={True},
-        falsy={False},
-        load_default=False,
-        metadata=about("only return what it would do"),
-    )
+    dry_run = Switch(load_default=False, metadata=about("only return what it would do"))
     id = fields.String(
         validate=[
             validate.Length(1, GROUP_LIMIT),

@@ -16,6 +16,7 @@ from pyspider_zk.webui.api.schemas import (
     MOST_NAMES,
     PageOfSchema,
     PageQuerySchema,
+    Switch,
     about,
     mirrors,
     number_field,
@@ -54,12 +55,7 @@ class LettersSchema(Schema):
     """Which dead letters."""
 
     tags = fields.List(fields.String(), validate=validate.Length(1, MOST_NAMES))
-    all = fields.Boolean(
-        truthy={True},
-        falsy={False},
-        load_default=False,
-        metadata=about("all that there are now"),
-    )
+    all = Switch(load_default=False, metadata=about("all that there are now"))
     count = fields.Integer(
         strict=True, metadata=about("how many these were when you looked; 409 if no more")
     )

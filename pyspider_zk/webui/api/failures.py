@@ -1,14 +1,11 @@
 """Failures: what fails in all projects, grouped by kinds of errors."""
 
-import math
 import time
-from contextlib import suppress
 from dataclasses import fields as fields_of
 from typing import Any
 
 from marshmallow import Schema, fields, validate
 
-from pyspider_zk.errors import BadRequest
 from pyspider_zk.tasks.failures import FailedTask, FailureFilter, FailureKind, Position
 from pyspider_zk.webui.api.backend import backend
 from pyspider_zk.webui.api.blueprint import Part
@@ -28,13 +25,17 @@ blueprint = Part("failures", __name__, description="Tasks that fail, in all proj
 
 MOST_PROJECTS = 100_000
 
+_STORABLE = validate.Regexp(r"^[^\x00]*\Z", error="has the character NUL")
+
 
 class FailureFilterSchema(Schema):
     """Which failures; all that is given must hold."""
 
-    project = fields.String(metadata=about("the name of one"))
-    kind = fields.String(metadata=about("exactly this kind of error"))
-    callback = fields.String(metadata=about("the method of the script that got the page"))
+    project = fields.String(validate=_STORABLE, metadata=about("the name of one"))
+    kind = fields.String(validate=_STORABLE, metadata=about("exactly this kind of error"))
+    callback = fields.String(
+        validate=_STORABLE, metadata=about("the method of the script that got the page")
+    )
     status_code = fields.Integer(
         validate=validate.Range(0, 999), metadata=about("of the answer; 0: there was none")
     )
@@ -50,7 +51,10 @@ class FailureKindQuerySchema(FailureFilterSchema, PageQuerySchema):
 class FailedTaskQuerySchema(FailureFilterSchema):
     """Which failures, and how many tasks of them."""
 
-    cursor = fields.String(metadata=about("`next` of the page before"))
+    cursor = fields.String(
+        validate=validate.Regexp(r"^0x1\.[0-9a-f]{13}p[0-9]{1,2} [^ \x00]+ [^\x00]+\Z"),
+        metadata=about("`next` of the page before"),
+    )
     limit = fields.Integer(
         load_default=25, validate=validate.Range(1, MOST_ITEMS), metadata=about("how many at most")
     )
@@ -152,18 +156,9 @@ def _filter(query: dict[str, Any]) -> FailureFilter:
 
 
 def _cursor(position: Position) -> str:
-    return " ".join(map(str, position))
+    return " ".join((position[0].hex().replace("+", ""), *position[1:]))
 
 
 def _position(cursor: str) -> Position:
-    """Read what ``_cursor`` wrote; a task id may have spaces.
-
-    Raises:
-        BadRequest: it is something else.
-    """
-    at, _, rest = cursor.partition(" ")
-    project, space, taskid = rest.partition(" ")
-    with suppress(ValueError):
-        if space and math.isfinite(float(at)) and "\0" not in cursor:
-            return float(at), project, taskid
-    raise BadRequest("cursor: take it from `next` of an answer")
+    at, project, taskid = cursor.split(" ", 2)  # an id may have spaces
+    return float.fromhex(at), project, taskid

@@ -97,6 +97,15 @@ def _hints_of(record: type) -> list[tuple[str, Any]]:
     return [(name, hints[name]) for name in names]
 
 
+class Switch(fields.Boolean):
+    """True or false in a body. Not 1 nor 0, which Python takes for the same."""
+
+    def _deserialize(self, value: Any, *args: Any, **kwargs: Any) -> Any:
+        if not isinstance(value, bool):
+            raise self.make_error("invalid", input=value)
+        return super()._deserialize(value, *args, **kwargs)
+
+
 def text_field(text: str = "") -> fields.String:
     """Return the field of a text in an answer, with its description."""
     return fields.String(required=True, metadata=about(text))

@@ -15,7 +15,7 @@ from pyspider_zk.cluster.orders import Orders
 from pyspider_zk.errors import NotFound
 from pyspider_zk.webui.api.backend import backend, user
 from pyspider_zk.webui.api.blueprint import Part
-from pyspider_zk.webui.api.schemas import about, mirrors, number_field
+from pyspider_zk.webui.api.schemas import Switch, about, mirrors, number_field
 
 blueprint = Part("steering", __name__, description="What the whole cluster goes by")
 
@@ -78,7 +78,7 @@ class MaintenanceSchema(Schema):
 class EvictSchema(Schema):
     """Whether a member gets no slots."""
 
-    undo = fields.Boolean(load_default=False, metadata=about("let it get slots again"))
+    undo = Switch(load_default=False, metadata=about("let it get slots again"))
 
 
 class PinningSchema(Schema):

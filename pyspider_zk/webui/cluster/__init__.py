@@ -20,11 +20,13 @@ class ClusterPage(NamedTuple):
     Attributes:
         name: of its template and its script.
         path: below ``PREFIX``.
+        of: the page whose list leads to it; empty: it stands in the navigation itself.
     """
 
     name: str
     path: str
     title: str
+    of: str = ""
 
 
 PAGES = (
@@ -36,6 +38,7 @@ PAGES = (
     ClusterPage("batches", "/batches", "Batches"),
     ClusterPage("events", "/events", "Events"),
     ClusterPage("dead-letters", "/dead-letters", "Dead letters"),
+    ClusterPage("project", "/project", "Project", of="projects"),
 )
 
 blueprint = Blueprint("cluster", __name__)

@@ -1,5 +1,7 @@
 // Filters, order and page number in the address bar, so that a view can be bookmarked or sent.
 
+export const projectPage = (name) => `/cluster/project?name=${encodeURIComponent(name)}`;
+
 /** Return the state in the address; what is not there has its default. */
 export function read(defaults) {
   const given = new URLSearchParams(location.search);

@@ -1,4 +1,4 @@
-import { read, write } from "./address.js";
+import { projectPage, read, write } from "./address.js";
 import { ask, post } from "./api.js";
 import { about, ended, named, state as stateOf, summary } from "./batch.js";
 import { progress } from "./charts.js";
@@ -97,7 +97,7 @@ const whole = h("div", { class: "detail" },
   more,
 );
 const reasons = new Table(failures, [
-  { title: "Project", show: ([name]) => ({ text: name, href: `/debug/${encodeURIComponent(name)}` }) },
+  { title: "Project", show: ([name]) => ({ text: name, href: projectPage(name) }) },
   { title: "Reason", cls: "wide", show: ([, reason]) => reason },
 ], { key: ([name]) => name });
 const gone = h("p", { class: "empty" });

@@ -1,4 +1,4 @@
-import { bind, read, write } from "./address.js";
+import { bind, projectPage, read, write } from "./address.js";
 import { ask, newId, post } from "./api.js";
 import { dialog } from "./dialog.js";
 import { byId, h, say } from "./dom.js";
@@ -32,7 +32,7 @@ const kinds = new Table(byId("kinds"), [
 ], { key: (each) => JSON.stringify([each.kind, each.callback, each.status_code]) });
 
 const tasks = new Table(byId("tasks"), [
-  { title: "Project", cls: "first", show: (each) => ({ text: each.project, href: `/debug/${encodeURIComponent(each.project)}` }) },
+  { title: "Project", cls: "first", show: (each) => ({ text: each.project, href: projectPage(each.project) }) },
   { title: "URL", cls: "wide full", show: (each) => ({ text: each.url, href: `/task/${encodeURIComponent(`${each.project}:${each.taskid}`)}` }) },
   { title: "Error", cls: "wide full", show: (each) => ({ sign: each.error + each.logs, node: () => error(each) }) },
   { title: "Last try", cls: "nowrap", show: (each) => when(each.last_at) },

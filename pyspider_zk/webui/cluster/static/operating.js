@@ -1,9 +1,10 @@
 // Operations on projects, as pages share them.
 
-import { ask, post } from "./api.js";
+import { ask, newId, post } from "./api.js";
 import { ended, summary } from "./batch.js";
 import { dialog } from "./dialog.js";
 import { byId, h, say } from "./dom.js";
+import { count, plural } from "./format.js";
 
 const BETWEEN = 700; // milliseconds between two requests for a batch
 const FINAL = [401, 404]; // later requests will return the same
@@ -63,3 +64,69 @@ export const deletionContent = () => [
 ];
 
 export const deletionArguments = (form) => (form.elements.wait.checked ? { wait: true } : {});
+
+const PHRASES = { start: "Start", stop: "Stop", restart: "Restart", run: "Run", rate: "Set the rate of", group: "Set the group of", delete: "Delete" };
+const FIELDS = {
+  rate: [["rate", "Tasks per second", "number", 1], ["burst", "At once (burst)", "number", 3]],
+  group: [["group", "Group; several words name several groups", "text", ""]],
+};
+
+/**
+ * Ask for what an operation needs and for confirmation, have it done, and show how far it is.
+ * selected() is the selection for the API, size() how many projects that are; begun() and ended() are
+ * called when the batch is.
+ */
+export async function operate(operation, { selected, size, begun = () => {}, ended: done }) {
+  const request = { operation, ...selected(), arguments: {} };
+  if (FIELDS[operation] && !(await askArguments(request, size()))) return;
+  const plan = await planned(request);
+  if (!plan) return;
+  const batch = await confirm(request, plan);
+  if (!batch) return;
+  begun();
+  await watch(batch, done);
+}
+
+function askArguments(request, size) {
+  const fields = FIELDS[request.operation].map(([name, title, type, value]) =>
+    h("label", {}, title, h("input", { name, type, value, step: "any", min: 0, required: type === "number" })),
+  );
+  return dialog({
+    title: `Set the ${request.operation} of ${plural(size, "project")}`,
+    content: fields,
+    confirm: "Continue",
+    accept: (form) => {
+      for (const [name, , type] of FIELDS[request.operation]) {
+        const given = form.elements[name].value;
+        request.arguments[name] = type === "number" ? Number(given) : given;
+      }
+      return true;
+    },
+  });
+}
+
+function confirm(request, plan) {
+  const { operation } = request;
+  const isDelete = operation === "delete";
+  const more = plan.count > plan.names.length ? `, and ${count(plan.count - plan.names.length)} more` : "";
+  const id = newId(); // a repeated request with the same id is done once
+  const title = `${PHRASES[operation]} ${plural(plan.count, "project")}`;
+  const words = Object.entries(plan.arguments).map(([name, value]) => `${name} ${value}`).join(", ");
+  return dialog({
+    title: `${title}?`,
+    content: [
+      h("p", { class: "names" }, plan.names.join(", ") + more),
+      h("p", {}, `The batch has ${plural(plan.jobs, "job")}${words && !isDelete ? `: ${words}` : ""}.`),
+      plan.faults.map((fault) => h("p", { class: "fault" }, fault)),
+      isDelete && deletionContent(),
+    ],
+    confirm: title,
+    busy: isDelete ? "Deleting…" : "Starting…",
+    danger: isDelete,
+    typed: isDelete && (plan.count === 1 ? plan.names[0] : String(plan.count)),
+    accept: (form) => {
+      if (isDelete) request.arguments = deletionArguments(form);
+      return post("/batches", { ...request, id, plan: plan.digest });
+    },
+  });
+}

@@ -1,3 +1,4 @@
+import { projectPage } from "./address.js";
 import { ask } from "./api.js";
 import { bars } from "./charts.js";
 import { byId, h, say } from "./dom.js";
@@ -37,7 +38,7 @@ const queues = new Table(byId("queues"), [
 ], { key: (each) => each.name });
 
 const quarantine = new Table(byId("quarantine"), [
-  { title: "Project", cls: "first", show: (each) => ({ text: each.project, href: `/debug/${encodeURIComponent(each.project)}` }) },
+  { title: "Project", cls: "first", show: (each) => ({ text: each.project, href: projectPage(each.project) }) },
   { title: "Reason", cls: "full", show: (each) => each.reason },
   { title: "Member", cls: "num", show: (each) => each.member },
   { title: "Since", cls: "num", show: (each) => since(each.since, at) },

@@ -1,11 +1,10 @@
-import { bind, read, write } from "./address.js";
-import { ask, newId, post } from "./api.js";
+import { bind, projectPage, read, write } from "./address.js";
+import { ask } from "./api.js";
 import { sparkline } from "./charts.js";
-import { dialog } from "./dialog.js";
-import { byId, h, say } from "./dom.js";
-import { count, plural, rate, since, until } from "./format.js";
+import { byId, say } from "./dom.js";
+import { count, rate, since, until } from "./format.js";
 import { live } from "./live.js";
-import { deletionArguments, deletionContent, planned, watch } from "./operating.js";
+import { operate } from "./operating.js";
 import { pager } from "./pager.js";
 import { Selection } from "./selection.js";
 import { Table } from "./table.js";
@@ -34,7 +33,7 @@ function status({ status, numbers }) {
 
 const table = new Table(byId("projects"), [
   selection.column((each) => each.name),
-  { title: "Project", sort: "name", cls: "first", show: (each) => ({ text: each.name, href: `/debug/${encodeURIComponent(each.name)}` }) },
+  { title: "Project", sort: "name", cls: "first", show: (each) => ({ text: each.name, href: projectPage(each.name) }) },
   { title: "Group", sort: "group", show: (each) => each.group || "–" },
   { title: "Status", sort: "status", show: status },
   { title: "Owner", sort: "owner", cls: "num", show: owner },
@@ -93,12 +92,6 @@ function show(data) {
 
 // --- operations ---
 
-const PHRASES = { start: "Start", stop: "Stop", restart: "Restart", run: "Run", rate: "Set the rate of", group: "Set the group of", delete: "Delete" };
-const FIELDS = {
-  rate: [["rate", "Tasks per second", "number", 1], ["burst", "At once (burst)", "number", 3]],
-  group: [["group", "Group; several words name several groups", "text", ""]],
-};
-
 /** The selection, for the API. */
 function selected() {
   if (!selection.all) return { names: [...selection.keys] };
@@ -107,61 +100,6 @@ function selected() {
   return { filter: Object.keys(given).length ? given : { all: true } };
 }
 
-async function operate(operation) {
-  const request = { operation, ...selected(), arguments: {} };
-  if (FIELDS[operation] && !(await askArguments(request))) return;
-  const plan = await planned(request);
-  if (!plan) return;
-  const batch = await confirm(request, plan);
-  if (batch) {
-    selection.clear();
-    watch(batch, () => page.refresh());
-  }
-}
-
-function askArguments(request) {
-  const fields = FIELDS[request.operation].map(([name, title, type, value]) =>
-    h("label", {}, title, h("input", { name, type, value, step: "any", min: 0, required: type === "number" })),
-  );
-  return dialog({
-    title: `Set the ${request.operation} of ${plural(selection.size, "project")}`,
-    content: fields,
-    confirm: "Continue",
-    accept: (form) => {
-      for (const [name, , type] of FIELDS[request.operation]) {
-        const given = form.elements[name].value;
-        request.arguments[name] = type === "number" ? Number(given) : given;
-      }
-      return true;
-    },
-  });
-}
-
-function confirm(request, plan) {
-  const { operation } = request;
-  const isDelete = operation === "delete";
-  const more = plan.count > plan.names.length ? `, and ${count(plan.count - plan.names.length)} more` : "";
-  const id = newId(); // a repeated request with the same id is done once
-  const title = `${PHRASES[operation]} ${plural(plan.count, "project")}`;
-  const words = Object.entries(plan.arguments).map(([name, value]) => `${name} ${value}`).join(", ");
-  return dialog({
-    title: `${title}?`,
-    content: [
-      h("p", { class: "names" }, plan.names.join(", ") + more),
-      h("p", {}, `The batch has ${plural(plan.jobs, "job")}${words && !isDelete ? `: ${words}` : ""}.`),
-      plan.faults.map((fault) => h("p", { class: "fault" }, fault)),
-      isDelete && deletionContent(),
-    ],
-    confirm: title,
-    busy: isDelete ? "Deleting…" : "Starting…",
-    danger: isDelete,
-    typed: isDelete && (plan.count === 1 ? plan.names[0] : String(plan.count)),
-    accept: (form) => {
-      if (isDelete) request.arguments = deletionArguments(form);
-      return post("/batches", { ...request, id, plan: plan.digest });
-    },
-  });
-}
-
+const operations = { selected, size: () => selection.size, begun: () => selection.clear(), ended: () => page.refresh() };
 for (const button of document.querySelectorAll("[data-operation]"))
-  button.addEventListener("click", () => operate(button.dataset.operation));
+  button.addEventListener("click", () => operate(button.dataset.operation, operations));

@@ -1,0 +1,99 @@
+import { read } from "./address.js";
+import { ask } from "./api.js";
+import { sparkline } from "./charts.js";
+import { byId, h, say } from "./dom.js";
+import { count, rate, since, until, when } from "./format.js";
+import { live } from "./live.js";
+import { operate } from "./operating.js";
+import { Table } from "./table.js";
+import { badges, tiles } from "./tiles.js";
+
+const { name } = read({ name: "" });
+const path = `/projects/${encodeURIComponent(name)}`;
+const TRIES = 25;
+
+let saved = null; // when the script that is shown was
+
+const failures = new Table(byId("failures"), [
+  { title: "Kind", cls: "wide first full", show: (each) => ({ text: each.kind, href: `/cluster/failures?${new URLSearchParams({ project: name, kind: each.kind, of: each.callback })}` }) },
+  { title: "Callback", show: (each) => each.callback || "–" },
+  { title: "Status code", cls: "num", show: (each) => each.status_code || "–" },
+  { title: "Tasks", cls: "num", show: (each) => count(each.tasks) },
+  { title: "Given up", cls: "num", about: "of these, tasks that are not tried again", show: (each) => count(each.given_up) },
+  { title: "Last", cls: "nowrap", show: (each) => when(each.last_at) },
+], { key: (each) => JSON.stringify([each.kind, each.callback, each.status_code]) });
+
+const seconds = (value) => (value === null ? "–" : `${value.toFixed(2)} s`);
+
+const tries = new Table(byId("tries"), [
+  { title: "When", cls: "nowrap first", show: (each) => when(each.at) },
+  { title: "URL", cls: "wide full", show: (each) => ({ text: each.url, href: `/task/${encodeURIComponent(`${name}:${each.taskid}`)}` }) },
+  { title: "State", show: (each) => badges([each.ok === null ? ["sent", ""] : each.ok ? ["done", "good"] : ["failed", "bad"]]) },
+  { title: "Status code", cls: "num", show: (each) => each.status_code ?? "–" },
+  { title: "Fetched in", cls: "num", show: (each) => seconds(each.fetch_time) },
+  { title: "Processed in", cls: "num", show: (each) => seconds(each.process_time) },
+  { title: "Links", cls: "num", show: (each) => count(each.follows) },
+], { key: (each) => `${each.at} ${each.taskid} ${each.ok}` });
+
+async function load() {
+  const [{ at, items, missing }, failing, latest] = await Promise.all([
+    ask("/workload", { query: { pattern: name } }),
+    ask("/failures", { query: { project: name } }),
+    ask(`${path}/tries`, { query: { limit: TRIES } }),
+  ]);
+  const project = items.find((each) => each.name === name);
+  const script = project && project.updatetime !== saved ? await ask(`${path}/script`) : null;
+  return { at, missing: [...missing, ...latest.missing], project, failing, latest, script };
+}
+
+function show({ at, project, failing, latest, script }) {
+  byId("unknown").hidden = Boolean(project);
+  say(byId("unknown"), `There is no project ${name}.`);
+  failures.show(failing.items);
+  byId("no-failures").hidden = failing.items.length > 0;
+  tries.show(latest.items);
+  byId("no-tries").hidden = latest.items.length > 0;
+  if (!project) return;
+  state(project, at);
+  if (!script) return;
+  saved = project.updatetime;
+  say(byId("saved"), `saved ${when(saved)}`);
+  say(byId("script"), script.script);
+}
+
+function state({ status, group, rate: limit, burst, slot, owner, numbers, history }, at) {
+  const known = (of) => (numbers ? of(numbers) : "–");
+  const hour = numbers?.hour;
+  tiles([
+    { name: "Status", value: status, cls: status === "RUNNING" || status === "DEBUG" ? "" : "quiet" },
+    { name: "Rate / limit", value: `${known((it) => rate(it.rate_now))} / ${rate(limit)}`, title: `burst ${rate(burst)}` },
+    { name: "Pending", value: known((it) => count(it.pending)) },
+    { name: "Due", value: known((it) => count(it.due)), title: "wait only because of the rate limit" },
+    { name: "Under way", value: known((it) => count(it.sent)) },
+    { name: "Next due", value: known((it) => until(it.next_due, at)) },
+    { name: "Success", value: known((it) => count(it.success)) },
+    { name: "Failed", value: known((it) => count(it.failed)), cls: numbers?.failed ? "bad" : "" },
+    { name: "Last hour", value: hour ? `${count(hour.success)} / ${count(hour.failed)} / ${count(hour.retry)}` : "–", title: "succeeded, failed, tried again" },
+    { name: "Owner, slot", value: `${owner === null ? "none" : owner}, ${slot}`, cls: owner === null ? "bad" : "" },
+    { name: "Group", value: group || "–" },
+  ]);
+  const told = [
+    numbers?.quarantined && `It is in quarantine: ${numbers.quarantined}. Correct that; it is tried again at once when its row changes.`,
+    numbers?.paused && "It is paused, because its latest tasks have failed: the next ones are tried after five minutes.",
+    numbers?.due_since && at - numbers.due_since > 60 && `Its oldest due task has waited for ${since(numbers.due_since, at)}.`,
+  ].filter(Boolean);
+  byId("alerts").replaceChildren(...told.map((text) => h("li", { class: "warning" }, text)));
+  byId("hour").replaceChildren(...(history ? [sparkline(history)] : []));
+}
+
+say(document.querySelector("h1"), name || "Project");
+document.title = `${name} - ${document.title}`;
+byId("edit").href = `/debug/${encodeURIComponent(name)}`;
+byId("results").href = `/results?project=${encodeURIComponent(name)}`;
+byId("events").href = `/cluster/events?q=${encodeURIComponent(name)}`;
+
+const page = live(load, show);
+
+const operations = { selected: () => ({ names: [name] }), size: () => 1, ended: () => page.refresh() };
+for (const button of document.querySelectorAll("[data-operation]"))
+  button.addEventListener("click", () => operate(button.dataset.operation, operations));
