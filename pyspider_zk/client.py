@@ -218,6 +218,7 @@ class Client:
         state: str | None = None,
         callback: str | None = None,
         error: str | None = None,
+        status_code: int | None = None,
         kind: str | None = None,
         **options: Unpack[RequestOptions],
     ) -> BatchStatus:
@@ -228,11 +229,13 @@ class Client:
             state: those that are FAILED, SUCCESS or BAD; None: FAILED, or any if there are ids.
             callback: those whose page this method of the script gets.
             error: those whose last error contains this text.
+            status_code: those whose last answer had this one; 0: there was none.
             kind: those that fail with this kind of error, whether they are tried again or not.
             options: the projects, and how.
         """
         ids = None if tasks is None else list(tasks)
-        chosen = {"tasks": ids, "state": state, "callback": callback, "error": error, "kind": kind}
+        chosen: dict[str, Any] = {"tasks": ids, "state": state, "callback": callback}
+        chosen |= {"error": error, "status_code": status_code, "kind": kind}
         return self.submit("refetch", chosen, **options)
 
     def submit(

@@ -11,6 +11,7 @@ from typing import Any, Self
 from pyspider_zk.errors import CUT, BadMessage, BadRequest
 from pyspider_zk.projects.rows import STATUSES, is_number, is_text, split_group
 from pyspider_zk.queues.tasks import TASKID_LIMIT, is_whole
+from pyspider_zk.tasks.failures import HIGHEST_STATUS_CODE
 from pyspider_zk.zookeeper.codec import checked, plain
 
 GROUP_LIMIT = 1000  # characters of all groups of a project
@@ -257,8 +258,20 @@ def _state(place: str, value: object) -> str | None:
 
 
 def _part_of_text(place: str, value: object) -> str | None:
-    if value is not None and not (is_text(value) and 0 < len(value) <= TEXT_LIMIT):
+    if value is not None and not (
+        is_text(value) and 0 < len(value) <= TEXT_LIMIT and "\0" not in value
+    ):
         raise BadRequest(f"{place} must be text of 1 to {TEXT_LIMIT} characters, not {value!r:.80}")
+    return value
+
+
+def _status_code(place: str, value: object) -> int | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise BadRequest(f"{place} must be a whole number, not {value!r:.80}")
+    if not 0 <= value <= HIGHEST_STATUS_CODE:
+        raise BadRequest(f"{place} must be 0 to {HIGHEST_STATUS_CODE}, not {value!r:.80}")
     return value
 
 
@@ -273,6 +286,7 @@ _ARGUMENTS: Mapping[Operation, Mapping[str, _Rule]] = {
         "state": _state,
         "callback": _part_of_text,
         "error": _part_of_text,
+        "status_code": _status_code,
         "kind": _part_of_text,
     },
 }

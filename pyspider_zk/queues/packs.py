@@ -82,12 +82,15 @@ def failed_page(task: Mapping[str, Any], error: object) -> dict[str, Any]:
 
 def failed_pack(task: Mapping[str, Any], error: object) -> dict[str, Any]:
     """Return the status pack that a processor sends for a task that it could not process."""
-    told = brief(error)
+    told, asked = brief(error), task.get("process")
+    processed = {"ok": False, "time": 0, "follows": 0, "logs": told, "exception": told}
     pack: dict[str, Any] = {
         **{key: task[key] for key in REQUIRED},
         "track": {
             "fetch": {"ok": False, "time": 0, "status_code": NO_ANSWER, "error": told},
-            "process": {"ok": False, "time": 0, "follows": 0, "logs": told, "exception": told},
+            "process": {**processed, "callback": asked.get("callback")}
+            if isinstance(asked, dict)
+            else processed,
             "save": None,
         },
     }

@@ -366,7 +366,7 @@ class TaskEngine:
     def on_task_done(self, task: Task) -> Any:
         """Store that a task has succeeded, or let it run again if it does so by itself."""
         task["status"], task["lastcrawltime"] = self.taskdb.SUCCESS, time.time()
-        has_failed = task.get("schedule", {}).get("retried")
+        has_failed = "schedule" not in task or task["schedule"].get("retried")
         if "schedule" in task:
             delay = recrawl_delay(task["schedule"])
             if delay is None:

@@ -13,7 +13,12 @@ from pyspider_zk.queues.tasks import usable_schedule
 from pyspider_zk.scheduling.engine import TaskEngine
 from pyspider_zk.scheduling.message_applier import MessageApplier
 from pyspider_zk.tasks.columns import TaskKey
-from pyspider_zk.tasks.failures import FailureFilter, failure_kind
+from pyspider_zk.tasks.failures import (
+    FailureFilter,
+    failure_kind,
+    spellings,
+    status_code_of,
+)
 
 logger = logging.getLogger("scheduler")
 
@@ -40,6 +45,7 @@ class TaskFilter:
         state: without ids FAILED, unless another is given.
         callback: the name of the script's method that gets the page.
         error: text that the last error contains.
+        status_code: of the last answer; 0: there was none.
         kind: how tasks fail; without ids and state those are meant that are tried again, too.
     """
 
@@ -47,6 +53,7 @@ class TaskFilter:
     state: str = ""
     callback: str = ""
     error: str = ""
+    status_code: int | None = None
     kind: str = ""
 
     @property
@@ -60,6 +67,7 @@ class TaskFilter:
             (not self.state or row["status"] == _status(self.state))
             and (not self.callback or _part(row, "process").get("callback") == self.callback)
             and (not self.error or any(self.error in text for text in _errors(row)))
+            and self.status_code in (None, status_code_of(_part(_part(row, "track"), "fetch")))
             and (not (self.kind and self.tasks) or _kind(row) == self.kind)
         )
 
@@ -120,12 +128,10 @@ class Refetching:
         """Return the next rows that can be read, and the position after them."""
         taskdb, wanted, last = self._engine.taskdb, self._wanted, None
         found: Sequence[tuple[object, Row | None]]
-        tasks = wanted.tasks
-        if wanted.kind and not tasks:
-            tasks, last = self._failing(project, place)
-        if wanted.tasks or wanted.kind:
-            known = taskdb.get_many(project, tasks, FIELDS)
-            found = [(taskid, known.get(taskid)) for taskid in tasks]
+        if wanted.tasks:
+            found = self._rows(project, wanted.tasks)
+        elif wanted.kind:
+            found, last = self._failing(project, place)
         else:
             page, last = taskdb.state_page(
                 project, wanted.paged_status, place.after, self._room, FIELDS
@@ -137,12 +143,33 @@ class Refetching:
                 place.note(project, taskid, "there is no such task, or its row cannot be read")
         return [row for _, row in found if row is not None], last
 
-    def _failing(self, project: str, place: RefetchProgress) -> tuple[Sequence[Any], Any]:
-        """Return the ids of the next tasks that fail so, and the position then."""
-        wanted = FailureFilter(project=project, kind=self._wanted.kind)
-        failed = self._engine.taskdb.failed_tasks(wanted, place.after, self._room)
+    def _rows(self, project: str, tasks: Sequence[Any]) -> list[tuple[object, Row | None]]:
+        wanted = {taskid: spellings(taskid) for taskid in tasks}
+        every = [each for ids in wanted.values() for each in ids]
+        known = self._engine.taskdb.get_many(project, every, FIELDS)
+        return [
+            (taskid, next((known[each] for each in ids if each in known), None))
+            for taskid, ids in wanted.items()
+        ]
+
+    def _failing(
+        self, project: str, place: RefetchProgress
+    ) -> tuple[list[tuple[object, Row | None]], Any]:
+        """Return the rows of the next tasks that fail so, and the position then.
+
+        One that has no row, or has ended well after all, does not fail any more.
+        """
+        taskdb, asked = self._engine.taskdb, self._wanted
+        wanted = FailureFilter(project, asked.kind, asked.callback or None, asked.status_code)
+        failed = taskdb.failed_tasks(wanted, place.after, self._room)
         last = failed[-1].position if len(failed) == self._room else None
-        return [task.taskid for task in failed], last
+        found: list[tuple[object, Row | None]] = []
+        for taskid, row in self._rows(project, [task.taskid for task in failed]):
+            if row is None or row["status"] in (TaskDB.SUCCESS, TaskDB.BAD):
+                taskdb.recover(project, taskid)
+            else:
+                found.append((taskid, row))
+        return found, last
 
     def _is_left(self, row: Row, batch: str) -> bool:
         return _part(row, "schedule").get(BATCH) != batch and self._wanted.accepts(row)

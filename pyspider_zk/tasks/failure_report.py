@@ -6,7 +6,13 @@ from typing import Any, TypeVar
 from pyspider_zk.errors import Unavailable
 from pyspider_zk.tasks.database import TaskDatabase, task_database
 from pyspider_zk.tasks.failure_table import AboutFailures
-from pyspider_zk.tasks.failures import FailedTask, FailureFilter, FailureKind, Position
+from pyspider_zk.tasks.failures import (
+    FailedTask,
+    FailureFilter,
+    FailureKind,
+    Position,
+    spellings,
+)
 
 T = TypeVar("T")
 
@@ -45,17 +51,17 @@ class FailureReport:
 
     def logs(self, tasks: Sequence[FailedTask]) -> list[str]:
         """Return what each task's script logged last, tracebacks among it."""
-        by_project: dict[str, list[str]] = {}
+        by_project: dict[str, list[Any]] = {}
         for task in tasks:
-            by_project.setdefault(task.project, []).append(task.taskid)
+            by_project.setdefault(task.project, []).extend(spellings(task.taskid))
         rows = {
-            (project, taskid): row
+            (project, str(taskid)): row
             for project, taskids in by_project.items()
             for taskid, row in self._rows(project, taskids).items()
         }
         return [_logs(rows.get((task.project, task.taskid))) for task in tasks]
 
-    def _rows(self, project: str, taskids: Sequence[str]) -> dict[str, dict[str, Any] | None]:
+    def _rows(self, project: str, taskids: Sequence[Any]) -> dict[str, dict[str, Any] | None]:
         return self._answered(lambda database: database.get_many(project, taskids, LOGS))
 
     def _ask(self, question: AboutFailures[T], nothing: T) -> T:

@@ -89,6 +89,8 @@ class FailureTable:
             )
         )
         kinds = [FailureKind(*row[:3], *map(int, row[3:6]), *map(float, row[6:8])) for row in rows]
+        if not rows and offset:
+            return [], self.kinds(ask, wanted, 0, 1)[1]
         return kinds, rows[0][8] if rows else 0
 
     def tasks(

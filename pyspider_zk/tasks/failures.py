@@ -5,7 +5,7 @@ rows: those of all projects can be grouped without reading any of their tasks. P
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple, Self
 
@@ -138,16 +138,32 @@ Position = tuple[float, str, str]
 def failure_of(task: Mapping[str, Any], *, is_given_up: bool) -> FailedTry:
     """Return what the status pack of a try that failed says; its ``lastcrawltime`` is set."""
     processed, fetched = task["track"]["process"], task["track"]["fetch"]
-    code = fetched.get("status_code")
     return FailedTry(
         _text(task["url"], TEXT_LENGTH),
         failure_kind(processed, fetched),
         _text(processed.get("callback"), CALLBACK_LENGTH),
-        code if type(code) is int and 0 <= code <= HIGHEST_STATUS_CODE else 0,
+        status_code_of(fetched),
         _error(processed, fetched),
         is_given_up,
         task["lastcrawltime"],
     )
+
+
+def status_code_of(fetched: Mapping[str, Any]) -> int:
+    """Return the code of an answer; 0: there was none."""
+    code = fetched.get("status_code")
+    return code if type(code) is int and 0 <= code <= HIGHEST_STATUS_CODE else 0
+
+
+def spellings(taskid: Any) -> Sequence[Any]:
+    """Return the ids that a row may have whose failure, or whoever asks, has this one.
+
+    A script may take a number for it, which is text in the table of failures and in commands.
+    """
+    if isinstance(taskid, str) and taskid.removeprefix("-").isdecimal():
+        number = int(taskid)
+        return (taskid, number) if str(number) == taskid else (taskid,)
+    return (taskid,)
 
 
 def failure_kind(processed: Mapping[str, Any], fetched: Mapping[str, Any]) -> str:
@@ -164,7 +180,8 @@ def _error(processed: Mapping[str, Any], fetched: Mapping[str, Any]) -> str:
     logs = processed.get("logs")
     for line in reversed(logs.splitlines() if isinstance(logs, str) else []):
         found = re.match(r"\s*([A-Za-z_][\w.]*)(?:: (.*))?$", line)
-        if found and said.startswith((found[2] or said).strip()):
+        rest = (found[2] or "").strip() if found else None
+        if found and (said == rest or (rest and said.startswith(f"{rest} ("))):
             name = found[1].rpartition(".")[2]
             return _text(f"{name}: {said}" if said else name, TEXT_LENGTH)
     return _text(said or "no reason was given", TEXT_LENGTH)
@@ -178,4 +195,4 @@ def _first_line(text: object) -> str:
 def _text(value: object, length: int) -> str:
     """Return text that every database takes: scripts and pages may have written it."""
     text = value if isinstance(value, str) else ""
-    return text[:length].replace("\0", "").encode("utf-8", "replace").decode()
+    return "".join(each if each.isprintable() else " " for each in text[:length])

@@ -196,8 +196,7 @@ class SharedTasks:
         to_make = self._made_before(projects_to_make(writes, known))
         self._is_stale = True  # until it is known that no table was missing
         if not self._keeps_failures and any(map(says_failure, writes)):
-            self._connections.create(_table_of_failures())
-            self._keeps_failures = True
+            self._make_failures()
         with self._transaction() as connection:
             self._check(connection, seals)
             self._make(connection, to_make)
@@ -250,6 +249,14 @@ class SharedTasks:
                 self._failures,
                 lambda query, values: connection.exec_driver_sql(query, tuple(values)),
             )
+
+    def _make_failures(self) -> None:
+        """Make the table of failures and its indexes, unless they are there."""
+        table = _table_of_failures()
+        self._connections.create(table)
+        for index in table.indexes:
+            index.create(self._connections.engine, checkfirst=True)
+        self._keeps_failures = True
 
     @cached_property
     def _failures(self) -> FailureTable:

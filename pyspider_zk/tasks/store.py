@@ -6,11 +6,13 @@ write waits for ``commit``, where all of a round take effect together; reads see
 Threads: the scheduler loop only.
 """
 
+import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, TypeVar
 
+from msgspec import UNSET
 from msgspec.structs import replace
 from pyspider.database.base.taskdb import TaskDB
 
@@ -22,6 +24,8 @@ from pyspider_zk.tasks.documents import DOCUMENTS, from_json
 from pyspider_zk.tasks.failures import FailedTask, FailedTry, FailureFilter, Position
 from pyspider_zk.tasks.pages import ActivePage
 from pyspider_zk.tasks.seals import UNSEALED
+
+logger = logging.getLogger("scheduler")
 
 T = TypeVar("T")
 
@@ -203,6 +207,12 @@ class TaskStore:
         if key in self._writes:
             self._writes[key] = replace(self._writes[key], failure=failure)
 
+    def recover(self, project: str, taskid: Any) -> None:
+        """Note that nothing is wrong with a task, if there is such a task or not."""
+        if self.may_have(project):
+            self.update(project, taskid, {})
+            self.note_failure(project, taskid, None)
+
     def on_refusal(self, project: str, taskid: Any, undo: Callable[[], object]) -> None:
         """Let this be called if the database refuses what was written of a task.
 
@@ -244,7 +254,8 @@ class TaskStore:
     def commit(self, check: Check, beat: Callable[[], None]) -> Mapping[TaskKey, Exception]:
         """Carry out the writes in one transaction; if the database refuses a row, in several.
 
-        What is not written because of an error is kept for the next commit.
+        What is not written because of an error is kept for the next commit. A failure that cannot
+        be noted keeps no row from being written.
 
         Args:
             beat: called before each transaction.
@@ -290,9 +301,14 @@ class TaskStore:
         except ClusterError:
             raise
         except Exception as error:  # each database has its own errors
-            if len(writes) == 1:
-                self._refuse(writes[0], error)
-            return False
+            if len(writes) > 1:
+                return False
+            (write,) = writes
+            if write.failure is UNSET:
+                self._refuse(write, error)
+                return False
+            logger.error("no failure is noted of %s:%s: %r", write.project, write.taskid, error)
+            return self._is_written([replace(write, failure=UNSET)], check, beat, ask)
         self._forget(writes)
         return True
 

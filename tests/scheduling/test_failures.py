@@ -105,6 +105,63 @@ def test_a_row_that_is_refused_tells_of_no_failure(
     assert failures(world).keys() == {"b"}
 
 
+def test_a_damaged_table_of_failures_costs_nothing_but_itself(
+    world: World, scheduler: SlotScheduler, task: Task
+) -> None:
+    sent = {
+        each["taskid"]: each
+        for each in send(world, scheduler, task("p", "a", **SOON), task("p", "b", **SOON))
+    }
+    world.taskdb._execute("CREATE TABLE `pyspider-zk-failures` (project, taskid, last_at)")
+    world.taskdb._execute(
+        "CREATE INDEX `pyspider-zk-failures-0` ON `pyspider-zk-failures` (taskid)"
+    )
+    answer(world, scheduler, sent["a"], "bad")
+    answer(world, scheduler, sent["b"])
+    (again,) = send(world, scheduler)  # it is tried again all the same
+    assert again["taskid"] == "a"
+    answer(world, scheduler, again, "bad")
+    assert world.taskdb.get_task("p", "a")["status"] == world.taskdb.FAILED
+    assert world.taskdb.get_task("p", "b")["status"] == world.taskdb.SUCCESS
+
+    world.taskdb._execute("DROP TABLE `pyspider-zk-failures`")
+    (anew,) = send(world, scheduler, task("p", "c", **SOON))
+    answer(world, scheduler, anew, "bad")
+    assert failures(world).keys() == {"c"}
+
+
+def test_one_that_is_well_after_all_is_not_fetched_again_with_its_kind(
+    world: World, scheduler: SlotScheduler, task: Task
+) -> None:
+    sent = send(world, scheduler, *(task("p", each, retries=1, age=9e9) for each in "abc"))
+    for each in sent:
+        answer(world, scheduler, each, "bad")
+    world.taskdb._list_project()
+    world.taskdb.update("p", "a", status=world.taskdb.SUCCESS)  # as a late pack may leave it
+    world.taskdb._execute("DELETE FROM taskdb_p WHERE taskid = 'b'")
+    arguments = {"kind": "ValueError: bad", "callback": "page", "status_code": 200}
+    work = carry_out(scheduler, a_claim("refetch", ["p"], arguments, "b1"))
+    assert done(work)
+    assert [each["taskid"] for each in send(world, scheduler)] == ["c"]
+    assert failures(world) == {}
+
+
+def test_one_whose_id_is_a_number_is_fetched_again(
+    world: World, scheduler: SlotScheduler, task: Task
+) -> None:
+    for each in send(world, scheduler, *({**task("p", "x", **SOON), "taskid": n} for n in (5, 6))):
+        answer(world, scheduler, each, "bad")
+        (again,) = send(world, scheduler)
+        answer(world, scheduler, again, "bad")
+    assert failures(world).keys() == {"5", "6"}
+    report = FailureReport(world.taskdb)
+    assert all(report.logs(report.tasks(FailureFilter())))
+    assert done(carry_out(scheduler, a_claim("refetch", ["p"], {"tasks": ["5"]}, "b1")))
+    assert [each["taskid"] for each in send(world, scheduler)] == [5]
+    assert done(carry_out(scheduler, a_claim("refetch", ["p"], {"kind": "ValueError: bad"}, "b2")))
+    assert [each["taskid"] for each in send(world, scheduler)] == [6]
+
+
 def test_those_of_a_kind_are_fetched_again(
     world: World, scheduler: SlotScheduler, task: Task
 ) -> None:

@@ -1,5 +1,6 @@
 """What fails: how errors are grouped, and the table of it in every task database."""
 
+import traceback
 from typing import Any
 
 import pytest
@@ -38,14 +39,32 @@ def kind(exception: object = None, last_line: str = "", fetched: object = None) 
         ("", "AssertionError", "AssertionError"),
         ("404: gone", "requests.HTTPError: 404: gone", "HTTPError: #: gone"),
         ("bad (<p>, line 3)", "SyntaxError: bad", "SyntaxError: bad (<p>, line #)"),
-        ("two\nlines", "ValueError: two", "ValueError: two"),
         ("no traceback", "", "no traceback"),
+        ("no such page", "page", "no such page"),
     ],
 )  # fmt: skip
 def test_the_kind_of_an_exception_has_its_class(
     exception: str, last_line: str, expected: str
 ) -> None:
     assert kind(exception, last_line) == expected
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (ValueError("two\nlines"), "ValueError: two"),
+        (KeyError("title"), "KeyError: 'title'"),
+        (AssertionError(), "AssertionError"),
+        (UnicodeDecodeError("utf-8", b"x", 0, 1, "bad"), "UnicodeDecodeError: 'utf-#' codec"),
+    ],
+)
+def test_a_real_traceback_tells_the_class(error: Exception, expected: str) -> None:
+    try:
+        raise error
+    except Exception as caught:
+        logs = "".join(f"    {line}\n" for line in traceback.format_exc().splitlines())
+        found = failure_kind({"exception": str(caught), "logs": logs}, {})
+    assert found.startswith(expected)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +90,7 @@ def test_without_an_exception_the_fetchers_error_counts() -> None:
 
 
 def test_what_scripts_and_pages_write_fits_every_database() -> None:
-    hostile = "\0\ud800" + "x" * 5000
+    hostile = "\0\ud800\x1b" + "x" * 5000
     track = {
         "process": {"ok": False, "exception": hostile, "callback": hostile},
         "fetch": {"status_code": 10**9},
@@ -83,7 +102,7 @@ def test_what_scripts_and_pages_write_fits_every_database() -> None:
     assert max(len(found.error), len(found.url)) <= TEXT_LENGTH
     assert (found.status_code, found.at) == (0, 5.0)
     for text in (found.kind, found.callback, found.error, found.url):
-        assert "\0" not in text.encode().decode()
+        assert text.isprintable()
 
 
 @pytest.mark.parametrize(
@@ -134,6 +153,7 @@ def test_failures_are_grouped_over_projects(backend: TaskBackend, report: Failur
     few = FailureKind("other", "", 0, 1, 0, 1, 4.0, 4.0)
     assert report.kinds(FailureFilter()) == ([most, few], 2)
     assert report.kinds(FailureFilter(), 1, 5) == ([few], 2)
+    assert report.kinds(FailureFilter(), 7, 5) == ([], 2)
     assert report.projects(FailureFilter()) == {"p1": 2, "p2": 2}
     assert report.projects(FailureFilter(kind="K")) == {"p1": 2, "p2": 1}
     for wanted in ({"project": "p1"}, {"callback": "page"}, {"status_code": 200}, {"kind": "K"}):

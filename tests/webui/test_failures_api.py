@@ -24,8 +24,10 @@ def client(ui: ClusterWebUI, cluster: LiveCluster) -> Iterator[Any]:
 
 
 @pytest.fixture
-def failing(client: Any, ui: ClusterWebUI) -> Any:
+def failing(client: Any, ui: ClusterWebUI, cluster: LiveCluster) -> Any:
     """Give the client once two projects have tasks that fail in two ways."""
+    for name in ("news", "shop"):
+        cluster.project(name)
     taskdb = ui.config["taskdb"]
     store_failures(taskdb, "news", "KeyError: 'title'", "a", "b")
     store_failures(taskdb, "shop", "KeyError: 'title'", "a c")
@@ -81,8 +83,10 @@ def test_a_cursor_is_behind_a_task_whose_id_has_spaces(failing: Any) -> None:
     assert ask(failing, f"/tasks?project=shop&cursor={page['next']}")["items"] == []
 
 
-def test_the_projects_of_a_kind_are_named(failing: Any) -> None:
+def test_the_projects_of_a_kind_that_there_are_are_named(failing: Any, ui: ClusterWebUI) -> None:
     named = [{"name": "news", "tasks": 2}, {"name": "shop", "tasks": 1}]
+    assert ask(failing, "/projects?kind=KeyError: 'title'") == {"items": named}
+    store_failures(ui.config["taskdb"], "gone", "KeyError: 'title'", "x")
     assert ask(failing, "/projects?kind=KeyError: 'title'") == {"items": named}
 
 

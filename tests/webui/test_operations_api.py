@@ -164,6 +164,13 @@ def test_without_a_scheduler_no_tries_are_known(client: Any) -> None:
     assert "no scheduler can be reached" in found["missing"][0]
 
 
+def test_a_name_that_no_scheduler_can_be_asked_for_has_no_tries(
+    client: Any, owner: ClusterScheduler
+) -> None:
+    assert owner.fence.held
+    assert ask(client, "projects/%EF%BF%BF/tries")["items"] == []
+
+
 def test_a_projects_script_is_told(client: Any) -> None:
     assert ask(client, "projects/busy/script")["script"] == "class Handler: pass"
     assert client.get("/api/v1/projects/nobody/script").status_code == 404

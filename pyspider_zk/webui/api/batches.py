@@ -58,7 +58,7 @@ class RequestSchema(Schema):
         metadata=about(
             "delete: wait (for pyspider's 24 hours); rate: rate and burst;"
             " group: group; status: status;"
-            " refetch: tasks (ids), state, callback, error (text in the last one),"
+            " refetch: tasks (ids), state, callback, error (text in the last one), status_code,"
             " kind (as failures have it)"
         ),
     )

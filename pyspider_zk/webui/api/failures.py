@@ -145,9 +145,13 @@ def list_failed_tasks(query: dict[str, Any]) -> dict[str, Any]:
 @blueprint.query(FailureFilterSchema)
 @blueprint.tells(FailingProjectsSchema)
 def list_failing_projects(query: dict[str, Any]) -> dict[str, Any]:
-    """List the projects of some failures, such as to have their tasks fetched again."""
+    """List the projects of some failures, such as to have their tasks fetched again.
+
+    A project that was removed from its database in another way than by a deletion is left out.
+    """
     found = backend().failures.projects(_filter(query), MOST_PROJECTS)
-    return {"items": [{"name": name, "tasks": tasks} for name, tasks in found.items()]}
+    known = backend().batch_service.projects.rows()
+    return {"items": [{"name": name, "tasks": found[name]} for name in found if name in known]}
 
 
 def _filter(query: dict[str, Any]) -> FailureFilter:

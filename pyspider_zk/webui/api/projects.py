@@ -3,6 +3,7 @@
 import time
 from collections.abc import Collection, Mapping
 from typing import Any
+from xmlrpc.client import Fault
 
 from marshmallow import Schema, fields, validate
 
@@ -237,7 +238,10 @@ def number(member: MemberId | None) -> int | None:
 @blueprint.tells(ScriptSchema, errors=(400, 404))
 def get_script(name: str) -> dict[str, Any]:
     """Return a project's script."""
-    row = backend().config["projectdb"].get(name, fields=["name", "script", "updatetime"])
+    try:
+        row = backend().config["projectdb"].get(name, fields=["name", "script", "updatetime"])
+    except Exception as error:  # each database has its own errors
+        raise Unavailable(f"the project database does not answer: {error!r}") from error
     if row is None:
         raise NotFound(f"there is no project {name!r}")
     return {"script": str(row["script"] or ""), "updatetime": row["updatetime"]}
@@ -253,7 +257,7 @@ def list_tries(query: dict[str, Any], name: str) -> dict[str, Any]:
     """
     try:
         found = backend().rpc.get_active_tasks(name, query["limit"])
-    except OSError as error:
+    except (OSError, Fault) as error:
         return {"items": [], "missing": [f"the schedulers cannot be asked: {error}"]}
     tasks = [(at, task) for at, task in found if task.get("taskid") != INFO]
     return {"items": [_tried(at, task) for at, task in tasks], "missing": []}

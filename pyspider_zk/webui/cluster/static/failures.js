@@ -10,7 +10,7 @@ import { Table } from "./table.js";
 
 const SIZE = 50;
 const TASKS = 25;
-const DEFAULTS = { project: "", callback: "", status_code: "", kind: "", of: "", offset: 0 };
+const DEFAULTS = { project: "", callback: "", status_code: "", kind: "", of: "", code: "", offset: 0 };
 
 const state = read(DEFAULTS);
 let now; // the time of the last response
@@ -43,7 +43,7 @@ const tasks = new Table(byId("tasks"), [
 const filter = () => ({ project: state.project, callback: state.callback, status_code: state.status_code });
 
 /** The filter of the tasks of the kind that is open. */
-const chosen = () => ({ ...filter(), kind: state.kind, callback: state.of });
+const chosen = () => ({ ...filter(), kind: state.kind, ...(state.of && { callback: state.of }), status_code: state.code });
 
 async function load() {
   const found = await ask("/failures", { query: { ...filter(), offset: state.offset, limit: SIZE } });
@@ -61,7 +61,7 @@ function show(data) {
     return;
   }
   now = data.at;
-  kinds.show(data.items, (each) => (each.kind === state.kind && each.callback === state.of ? "chosen" : ""));
+  kinds.show(data.items, (each) => (each.kind === state.kind && each.callback === state.of && String(each.status_code) === state.code ? "chosen" : ""));
   pager(data.total, data.offset, SIZE, data.items.length, go);
   byId("empty").hidden = data.total > 0;
   say(byId("empty"), Object.values(filter()).some(Boolean) ? "No failure matches." : "Nothing fails.");
@@ -85,24 +85,25 @@ function turn(to) {
   page.refresh();
 }
 
-function open({ kind, callback }) {
-  Object.assign(state, { kind, of: callback });
+function open({ kind, callback, status_code: code }) {
+  Object.assign(state, { kind, of: callback, code: String(code) });
   turn(null);
 }
 
 byId("older").addEventListener("click", () => turn(next));
-byId("close").addEventListener("click", () => open({ kind: "", callback: "" }));
+byId("close").addEventListener("click", () => open({ kind: "", callback: "", status_code: "" }));
 
 const error = (task) => (task.logs ? h("details", {}, h("summary", {}, task.error), h("pre", {}, task.logs)) : h("span", {}, task.error));
 
 // --- fetching again ---
 
 async function refetchKind({ kind, callback, status_code: code }) {
-  const { items } = await ask("/failures/projects", { query: { ...filter(), kind, callback, status_code: code } });
+  const which = { kind, ...(callback && { callback }), status_code: code };
+  const { items } = await ask("/failures/projects", { query: { ...filter(), ...which } });
   const left = items.reduce((sum, each) => sum + each.tasks, 0);
   await refetch(`${plural(left, "task")} of ${plural(items.length, "project")}`, {
     names: items.map((each) => each.name),
-    arguments: { kind, ...(callback && { callback }) },
+    arguments: which,
   });
 }
 

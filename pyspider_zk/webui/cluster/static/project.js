@@ -15,7 +15,7 @@ const TRIES = 25;
 let saved = null; // when the script that is shown was
 
 const failures = new Table(byId("failures"), [
-  { title: "Kind", cls: "wide first full", show: (each) => ({ text: each.kind, href: `/cluster/failures?${new URLSearchParams({ project: name, kind: each.kind, of: each.callback })}` }) },
+  { title: "Kind", cls: "wide first full", show: (each) => ({ text: each.kind, href: `/cluster/failures?${new URLSearchParams({ project: name, kind: each.kind, of: each.callback, code: each.status_code })}` }) },
   { title: "Callback", show: (each) => each.callback || "–" },
   { title: "Status code", cls: "num", show: (each) => each.status_code || "–" },
   { title: "Tasks", cls: "num", show: (each) => count(each.tasks) },
