@@ -18,6 +18,9 @@ KIND_LENGTH, CALLBACK_LENGTH, TEXT_LENGTH = 200, 100, 1000
 
 HIGHEST_STATUS_CODE = 999
 
+MOST_DIGITS = 18
+"""Of an id that may be a number: sqlite takes none beyond 64 bits."""
+
 _VARYING = (
     (re.compile(r"\b[a-z][a-z0-9+.-]{0,30}://[^\s'\")>\]]+", re.IGNORECASE), "URL"),
     (re.compile(r"\b0x[0-9a-f]+\b", re.IGNORECASE), "#"),
@@ -160,9 +163,9 @@ def spellings(taskid: Any) -> Sequence[Any]:
 
     A script may take a number for it, which is text in the table of failures and in commands.
     """
-    if isinstance(taskid, str) and taskid.removeprefix("-").isdecimal():
-        number = int(taskid)
-        return (taskid, number) if str(number) == taskid else (taskid,)
+    number = isinstance(taskid, str) and taskid.removeprefix("-").isdecimal()
+    if number and len(taskid) <= MOST_DIGITS and str(int(taskid)) == taskid:
+        return (taskid, int(taskid))
     return (taskid,)
 
 

@@ -156,7 +156,9 @@ def test_one_whose_id_is_a_number_is_fetched_again(
     assert failures(world).keys() == {"5", "6"}
     report = FailureReport(world.taskdb)
     assert all(report.logs(report.tasks(FailureFilter())))
-    assert done(carry_out(scheduler, a_claim("refetch", ["p"], {"tasks": ["5"]}, "b1")))
+    tasks = ["5", "9" * 40, "05"]  # no number of sqlite's, and no number
+    work = carry_out(scheduler, a_claim("refetch", ["p"], {"tasks": tasks}, "b1"))
+    assert "no such task" in work.progress()[0].errors["p"]
     assert [each["taskid"] for each in send(world, scheduler)] == [5]
     assert done(carry_out(scheduler, a_claim("refetch", ["p"], {"kind": "ValueError: bad"}, "b2")))
     assert [each["taskid"] for each in send(world, scheduler)] == [6]
