@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from time import monotonic
 from typing import Any, Self
@@ -16,11 +17,15 @@ from pyspider_zk.loop import Loop
 from pyspider_zk.zookeeper.connection import Connection
 from pyspider_zk.zookeeper.ephemeral import Ephemeral
 from pyspider_zk.zookeeper.errors import OUTDATED
+from pyspider_zk.zookeeper.waiting import Waiter
 
 logger = logging.getLogger(__name__)
 
 REPORTING = 10.0
 """Seconds between two reports of what a component does; one that says anything new is a write."""
+
+PATIENCE = 10.0
+"""Seconds that a component waits at its start while ZooKeeper refuses to register it."""
 
 Report = Callable[[], Mapping[str, Any]]
 """Returns fields of ``Component`` that change."""
@@ -29,8 +34,9 @@ Report = Callable[[], Mapping[str, Any]]
 class Presence:
     """Context manager that keeps one component's ephemeral node in existence.
 
-    Presence is only information: a component works on while ZooKeeper is unavailable, and
-    registers again in the next session, unless it does not speak the cluster's protocol any more.
+    A component begins once it stands, since by then others know whose what it takes is. It works
+    on while ZooKeeper is unavailable, and registers again in the next session, unless it does not
+    speak the cluster's protocol any more.
 
     Threads: a daemon thread of its own maintains the node.
 
@@ -72,16 +78,15 @@ class Presence:
         self._loop.wake()
 
     def __enter__(self) -> Self:
-        """Connect, check the cluster's values, register.
+        """Connect, check the cluster's values, register. Blocks for some seconds at most.
 
         Raises:
-            Unavailable: no ZooKeeper at the addresses.
+            Unavailable: no ZooKeeper at the addresses, or it refuses to register us.
             Mismatch: the cluster has other values.
         """
         self.connection.start()
         try:
-            ensure_meta(self.connection, self._tree, self._meta)
-            self._node.stand()
+            self._register()
         except BaseException:
             self.connection.stop()
             raise
@@ -92,6 +97,18 @@ class Presence:
     def __exit__(self, *_: object) -> None:
         self._loop.stop()
         self.connection.stop()
+
+    def _register(self) -> None:
+        waiter = Waiter()
+        if not waiter.until(self._is_registered, PATIENCE):
+            raise waiter.fault or SessionLost("the ZooKeeper session ended while registering")
+
+    def _is_registered(self) -> bool:
+        ensure_meta(self.connection, self._tree, self._meta)
+        with suppress(SessionLost):
+            self._node.stand()
+            return True
+        return False
 
     def _turn(self) -> float | None:
         try:

@@ -3,12 +3,14 @@
 import itertools
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from pyspider_zk.cluster.records import Load
+from pyspider_zk.cluster.presence import Presence
+from pyspider_zk.cluster.records import Component, ComponentKind, Load
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import OverQuota
 from pyspider_zk.groups.ids import MemberId
@@ -72,21 +74,53 @@ def is_told(caplog: pytest.LogCaptureFixture) -> Callable[[str], bool]:
     return lambda words: any(words in message for message in list(caplog.messages))
 
 
+def limit_znodes(connection: Connection, root: str) -> str:
+    """Let nobody create more znodes below a root; return the path of what limits them."""
+    quota = f"/zookeeper/quota{root}"
+    connection.create(f"{quota}/zookeeper_limits", b"count=-1,bytes=-1=;countHardLimit=1")
+    connection.create(f"{quota}/zookeeper_stats", b"count=100,bytes=100")
+    return f"{quota}/zookeeper_limits"
+
+
 def test_a_quota_keeps_members_out_until_it_is_raised_and_ends_none(
     crew: Crew, connection: Connection, settings: Settings, is_told: Callable[[str], bool]
 ):
     first, second = crew.start_and_share(2)
-    quota = f"/zookeeper/quota{settings.root}"
-    connection.create(f"{quota}/zookeeper_limits", b"count=-1,bytes=-1=;countHardLimit=1")
-    connection.create(f"{quota}/zookeeper_stats", b"count=100,bytes=100")
+    limits = limit_znodes(connection, settings.root)
 
     expire(second.coordinator.connection)
     eventually(lambda: is_told("(QuotaExceededError): raise the quota"), "the quota is told")
     renewals = crew.cluster().renewals[first.member]
     eventually(lambda: crew.cluster().renewals[first.member] > renewals + 5, "renewals go on")
-    connection.delete(f"{quota}/zookeeper_limits")
+    connection.delete(limits)
 
     crew.shared_by(first, second)
+
+
+def test_a_worker_that_starts_under_a_quota_waits_until_it_is_raised(
+    connection: Connection, settings: Settings, caplog: pytest.LogCaptureFixture
+):
+    limits = limit_znodes(connection, settings.root)
+    presence = Presence(settings, ComponentKind.FETCHER, Component("host", 1, "0", 0.0))
+    caplog.set_level(logging.DEBUG)
+
+    with ThreadPoolExecutor(1) as starting:
+        started = starting.submit(presence.__enter__)
+        eventually(lambda: "QuotaExceededError" in caplog.text, "the quota is met")
+        connection.delete(limits)
+        started.result()
+    presence.__exit__()
+
+
+def test_a_worker_says_which_quota_keeps_it_from_starting(
+    connection: Connection, settings: Settings, monkeypatch: pytest.MonkeyPatch
+):
+    limit_znodes(connection, settings.root)
+    monkeypatch.setattr("pyspider_zk.cluster.presence.PATIENCE", 0.0)
+
+    presence = Presence(settings, ComponentKind.FETCHER, Component("host", 1, "0", 0.0))
+    with pytest.raises(OverQuota, match="raise the quota"), presence:
+        pass
 
 
 def test_a_quota_of_bytes_costs_nobody_the_lease(
