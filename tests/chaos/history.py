@@ -63,7 +63,8 @@ class SlotTenure:
         left: when it was begun to be given up; None: never, the process ended or is the last.
         gone: when it had been given up to the end; None: never, something came between.
         planned: the leader had asked for it, or the process ended in order.
-        clean: its fence was open then, so the next owner could be left what no database holds.
+        clean: its fence was open from then until it had been given up, so the next owner could be
+            left what no database holds.
         uncommitted: the task database did not take what was applied by then, so the next owner
             begins as after a death.
         received: it got all of that from the one before; None: the slot had no projects.
@@ -204,7 +205,7 @@ def tenures_of(member: str, lines: Iterable[Mapping[str, Any]]) -> Iterator[Slot
             yield SlotTenure(
                 *(member, slot, epoch, line["t"], loaded.get("t"), left.get("t"), gone.get("t")),
                 planned=left.get("planned", False),
-                clean=left.get("clean", False),
+                clean=left.get("clean", False) and gone.get("open", False),
                 uncommitted=slot in gone.get("uncommitted", ()),
                 received=line.get("clean"),
                 found={**late[key], **loaded.get("states", {})},

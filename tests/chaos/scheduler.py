@@ -140,7 +140,10 @@ class _HandoverWatch:
         self._uncommitted = []
         self._give_up(slots, planned=planned)
         if slots:
-            self._scheduler.history.note("gave_up", slots=slots, uncommitted=self._uncommitted)
+            ownership = self._scheduler.fence.ownership
+            is_open = all(ownership.open(slot, epoch) for slot, epoch in slots.items())
+            about = {"open": is_open, "uncommitted": self._uncommitted}
+            self._scheduler.history.note("gave_up", slots=slots, **about)
 
     def finished(self, slots: Mapping[int, int]) -> dict[int, int]:
         found = self._finished(slots)

@@ -560,16 +560,18 @@ def test_an_effect_without_an_end_is_unknown() -> None:
     assert (found.start, found.end, found.outcome) == (1, 1, "unknown")
 
 
-def test_a_tenure_ends_with_the_giving_up_of_its_own_epoch() -> None:
-    lines = [
+@pytest.mark.parametrize("is_open", [True, False])
+def test_a_tenure_ends_with_the_giving_up_of_its_own_epoch(is_open: bool) -> None:
+    lines: list[dict[str, Any]] = [
         {"t": 1, "e": "take", "slot": 1, "epoch": 2},
         {"t": 2, "e": "ready", "slot": 1, "epoch": 2},
         {"t": 3, "e": "give_up", "planned": True, "clean": True, "slots": {"1": 2}},
+        {"t": 3.5, "e": "gave_up", "slots": {"1": 2}, "open": is_open},
         {"t": 4, "e": "take", "slot": 1, "epoch": 4},
     ]
 
     assert list(tenures_of("a", lines)) == [
-        SlotTenure("a", 1, 2, 1, 2, 3, planned=True, clean=True),
+        SlotTenure("a", 1, 2, 1, 2, 3, 3.5, planned=True, clean=is_open),
         SlotTenure("a", 1, 4, 4),
     ]
 
