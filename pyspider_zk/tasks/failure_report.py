@@ -54,15 +54,14 @@ class FailureReport:
         by_project: dict[str, list[Any]] = {}
         for task in tasks:
             by_project.setdefault(task.project, []).extend(spellings(task.taskid))
-        rows = {
-            (project, str(taskid)): row
-            for project, taskids in by_project.items()
-            for taskid, row in self._rows(project, taskids).items()
-        }
+        rows = self._answered(
+            lambda database: {
+                (project, str(taskid)): row
+                for project, taskids in by_project.items()
+                for taskid, row in database.get_many(project, taskids, LOGS).items()
+            }
+        )
         return [_logs(rows.get((task.project, task.taskid))) for task in tasks]
-
-    def _rows(self, project: str, taskids: Sequence[Any]) -> dict[str, dict[str, Any] | None]:
-        return self._answered(lambda database: database.get_many(project, taskids, LOGS))
 
     def _ask(self, question: AboutFailures[T], nothing: T) -> T:
         found = self._answered(lambda database: database.ask_failures(question))
@@ -70,7 +69,7 @@ class FailureReport:
 
     def _answered(self, question: Callable[[TaskDatabase], T]) -> T:
         try:
-            return question(task_database(self._taskdb))
+            return question(task_database(self._taskdb))  # a new one knows the latest tables
         except Exception as error:  # each database has its own errors
             raise Unavailable(f"the task database does not answer: {error!r}") from error
 

@@ -22,6 +22,7 @@ from pyspider_zk.local.folder import Running
 from pyspider_zk.local.services import RedisServer, ZooKeeperServer
 from pyspider_zk.rpc.client import Credentials, call
 from pyspider_zk.secret_files import read_cluster_secret
+from tests.support.failing_tasks import store_failures
 from tests.support.needed import skip_without_needed
 from tests.support.programs import chromium as chromium_program
 from tests.support.running_cluster import up
@@ -136,6 +137,9 @@ class Web:
 
     def drop_project(self, name: str) -> None:
         self._database("projectdb").drop(name)
+
+    def add_failures(self, project: str, kind: str, *taskids: str) -> None:
+        store_failures(self._database("taskdb"), project, kind, *taskids)
 
     def results(self, name: str) -> int:
         resultdb = self._database("resultdb")

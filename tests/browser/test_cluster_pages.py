@@ -423,6 +423,8 @@ def test_what_fails_is_found_understood_and_fetched_again(
     page.get_by_role("link", name="Failures").click()
     kind = page.get_by_role("button", name=re.compile("^TypeError: 'NoneType' object"), exact=False)
     expect(kind).to_be_visible()
+    page.get_by_label("Project").fill("faulty")
+    expect(page.locator("#kinds tbody tr")).to_have_count(1)
     expect(page.locator("#kinds tbody tr td[data-label=Tasks]")).to_have_text("2")
     expect(page.locator("#kinds tbody tr td[data-label=Callback]")).to_have_text("detail_page")
     kind.click()
@@ -437,8 +439,22 @@ def test_what_fails_is_found_understood_and_fetched_again(
     expect(dialog(page)).to_contain_text("Fetch 2 tasks of 1 project again?")
     confirm(page, "Fetch again")
     expect(page.locator("#batch")).to_contain_text("refetch: 1 of 1 project done")
-    expect(page.locator("#empty")).to_have_text("Nothing fails.")
+    expect(page.locator("#empty")).to_have_text("No failure matches.")
     eventually(lambda: cluster.web.results("faulty") == 2)
+
+
+def test_the_tasks_of_a_kind_are_paged(page: Page, cluster: BrowsedCluster) -> None:
+    cluster.web.add_failures("news", "KeyError: 'paged'", *(f"t{n:02}" for n in range(30)))
+    open_page(page, "failures")
+    page.get_by_role("button", name="KeyError: 'paged'", exact=True).click()
+    tasks, latest = page.locator("#tasks tbody tr"), page.get_by_role("button", name="Latest")
+    expect(tasks).to_have_count(25)
+    expect(tasks.first).to_contain_text("/t29")
+    expect(latest).to_be_disabled()
+    page.get_by_role("button", name="Older").click()
+    expect(tasks).to_have_count(5)
+    latest.click()
+    expect(tasks.first).to_contain_text("/t29")
 
 
 def test_a_projects_page_has_all_of_it(

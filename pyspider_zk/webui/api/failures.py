@@ -128,7 +128,7 @@ def list_failures(query: dict[str, Any]) -> dict[str, Any]:
 
 @blueprint.route("/failures/tasks")
 @blueprint.query(FailedTaskQuerySchema)
-@blueprint.tells(FailedTaskPageSchema, errors=(400,))
+@blueprint.tells(FailedTaskPageSchema)
 def list_failed_tasks(query: dict[str, Any]) -> dict[str, Any]:
     """List tasks that fail, the latest first, with their tracebacks."""
     after = _position(query["cursor"]) if "cursor" in query else None

@@ -71,6 +71,7 @@ function show(data) {
   tasks.show(data.failed.items);
   next = data.failed.next;
   byId("older").disabled = !next;
+  byId("latest").disabled = !cursor;
 }
 
 function go(offset) {
@@ -91,6 +92,7 @@ function open({ kind, callback, status_code: code }) {
 }
 
 byId("older").addEventListener("click", () => turn(next));
+byId("latest").addEventListener("click", () => turn(null));
 byId("close").addEventListener("click", () => open({ kind: "", callback: "", status_code: "" }));
 
 const error = (task) => (task.logs ? h("details", {}, h("summary", {}, task.error), h("pre", {}, task.logs)) : h("span", {}, task.error));
@@ -119,7 +121,7 @@ async function refetch(what, asked) {
     title: `Fetch ${what} again?`,
     content: [
       h("p", { class: "names" }, plan.names.join(", ") + more),
-      h("p", {}, "They begin anew, with all their tries. Correct the script first, if it is at fault. Projects that do not run are left out."),
+      h("p", {}, "They begin anew, with all their tries. Correct the script first, if it is at fault. Projects that do not run are reported as failed."),
       plan.faults.map((fault) => h("p", { class: "fault" }, fault)),
     ],
     confirm: "Fetch again",
