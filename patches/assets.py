@@ -146,13 +146,6 @@ PACKAGES = (
         {"jsonlint.min.js": "lib/jsonlint.js"},  # web/jsonlint.js tells CodeMirror no faults
         licence="README.md",
     ),
-    Package(
-        "vue",
-        "1.0.26-csp",  # makes no functions of text, which the pages' policy forbids
-        "sha512-nCBwlgrccZAjT3Iu7gcx+upsz/HON+zVoM6OkW8TQeyASVVU46jiQHPIIoLKU5fP6Jrt/u4MUSzLJm8uu33N9A==",
-        "vue/1.0.26",
-        {"vue.min.js": "dist/vue.min.js"},
-    ),
 )
 
 

@@ -49,4 +49,4 @@ EDITS: tuple[Edit | Span, ...] = (
     *commands.EDITS,
 )
 
-REMOVED = databases.REMOVED
+REMOVED = (*databases.REMOVED, *pages.REMOVED)

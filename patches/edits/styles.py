@@ -3,7 +3,6 @@
 from edits.edit import Edit
 
 _EDITOR = "pyspider/webui/templates/debug.html"
-_INDEX = "pyspider/webui/templates/index.html"
 _EDITOR_SCRIPT = "pyspider/webui/static/debug.min.js"
 _FILE = "a style within a page is forbidden by its content security policy; a class is not"
 _FRAME = "the editor's policy is about a document that it parses, and crawled pages have styles"
@@ -19,7 +18,6 @@ def _linked(template: str, own: str) -> Edit:
 
 EDITS = (
     _linked(_EDITOR, "debug.min.css"),
-    _linked(_INDEX, "index.min.css"),
     Edit(
         _EDITOR,
         '<span id="history-wrap" style="display: none;">',
@@ -48,34 +46,4 @@ EDITS = (
         _FRAME,
     ),
     Edit(_EDITOR_SCRIPT, 'frame-src data:\\">"+r)', 'frame-src data:\\">"+(r.call?r():r))', _FRAME),
-    Edit(
-        _INDEX,
-        'alert-dismissible" style="display:none;"',
-        'alert-dismissible starts-hidden"',
-        _FILE,
-    ),
-    Edit(_INDEX, '<td style="border-width: 0px 1px;">', '<td class="line-beside">', _FILE, 2),
-    Edit(
-        _INDEX,
-        '<td colspan=2 style="border-width: 0px;">',
-        '<td colspan=2 class="no-line">',
-        _FILE,
-        2,
-    ),
-    Edit(_INDEX, '<td style="border-width: 0px 0px 1px 1px">', '<td class="line-up-left">', _FILE),
-    Edit(
-        _INDEX,
-        '<td colspan=3 style="border-width: 1px 0px;">',
-        '<td colspan=3 class="line-over">',
-        _FILE,
-    ),
-    Edit(
-        _INDEX, '<td style="border-width: 0px 1px 1px 0px;">', '<td class="line-up-right">', _FILE
-    ),
-    Edit(
-        _INDEX,
-        '<span class="help-block" style="display: none;">',
-        '<span class="help-block starts-hidden">',
-        _FILE,
-    ),
 )

@@ -14,6 +14,7 @@ _IDENTITY = (
 _LINK = "an address, which any site may link to, brought code into the script of a new project"
 _VIEWER = "who may only look is logged in as well; what guards the application refuses changes"
 _APART = "what runs the script may be carried out in another process, which can be ended"
+_HOME = "the dashboard froze the browser with hundreds of projects; the cluster's page replaces it"
 _QUIT = "quit() has to end the serving thread and free the port, whoever calls it"
 
 EDITS = (
@@ -204,6 +205,24 @@ EDITS = (
         "pages are served at the same time, and one showed another's project",
     ),
     Edit(_DEBUG, "login.current_user.is_active()", "login.current_user.is_active", _PROPERTY),
+    Edit(
+        "pyspider/webui/index.py",
+        "from flask import render_template, request, json\n",
+        "from flask import redirect, request, json\n",
+        _HOME,
+    ),
+    Span(
+        "pyspider/webui/index.py",
+        "index_fields = [",
+        "@app.route('/queues')",
+        "\n@app.route('/')\n"
+        "def index():\n"
+        "    home = app.config.get('home')\n"
+        "    if not home:\n"
+        '        return "this web UI is of no cluster: start it by pyspider-zk.", 404\n'
+        "    return redirect(home)\n\n\n",
+        _HOME,
+    ),
     Edit(
         "pyspider/webui/index.py",
         "login.current_user.is_active()",

@@ -41,13 +41,13 @@ from pyspider_zk.webui.accounts import NO_SCHEDULER_RPC, check_open, login_fault
 from pyspider_zk.webui.api import PREFIX, create_api
 from pyspider_zk.webui.api.backend import Backend, Readings
 from pyspider_zk.webui.limits import limited
-from pyspider_zk.webui.page_data import Answering, Dashboard, ShownProjects, configured, replaced
+from pyspider_zk.webui.page_data import Answering, ShownProjects, configured, replaced
 from pyspider_zk.webui.protection import protected
 from pyspider_zk.webui.rebalancer import Rebalancer
 from pyspider_zk.webui.trials import run_apart
 from pyspider_zk.zookeeper.connection import Connection
 
-HOME = f"{cluster.PREFIX}/"
+HOME = f"{cluster.PREFIX}/projects"
 
 PATIENCE = 1.0
 """Seconds that a member may take for an answer that the operations page soon repeats."""
@@ -173,7 +173,7 @@ class ClusterWebUI:
             closing(
                 Router(Directory(settings, present.connection).read, credentials=asking)
             ) as router,
-            configured(self.config, self._given(settings, present.connection)),
+            configured(self.config, self._given()),
             limited(self.flask_app),
             self._with_pages(settings, present.connection, queues),
             self._monitored(settings, present.connection),
@@ -187,12 +187,12 @@ class ClusterWebUI:
         ):
             yield
 
-    def _given(self, settings: Settings, connection: Connection) -> dict[str, Any]:
-        """Return the settings by which the views show the cluster and run scripts."""
+    def _given(self) -> dict[str, Any]:
+        """Return the settings by which the views show projects and run scripts."""
         return {
             "projectdb": ShownProjects(self.config["projectdb"]),
             "run_apart": run_apart,
-            "cluster": Dashboard(_reader(settings, connection), HOME),
+            "home": HOME,
         }
 
     @contextmanager

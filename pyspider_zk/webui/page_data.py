@@ -6,7 +6,7 @@ And how its application is given them: settings and attributes, until a block en
 import functools
 import logging
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Any
@@ -14,10 +14,7 @@ from xmlrpc.client import Fault
 
 from werkzeug.exceptions import Forbidden
 
-from pyspider_zk.cluster.records import Cluster
-from pyspider_zk.errors import ClusterError
 from pyspider_zk.projects.rows import shown
-from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.rpc.router import Router
 
 logger = logging.getLogger(__name__)
@@ -45,32 +42,6 @@ class Answering:
                 raise
 
         return answer
-
-
-class Dashboard:
-    """Data of the dashboard: a link, and each project's owner.
-
-    Args:
-        url: of the operations page.
-    """
-
-    def __init__(self, read: Callable[[], Cluster], url: str) -> None:
-        self._read = read
-        self.url = url
-
-    def with_owners(self, projects: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """Return the projects, each with its owner's number; ``None``: nobody, or unknown."""
-        try:
-            cluster = self._read()
-        except ClusterError as error:
-            logger.warning("the dashboard shows no owners: %s", error)
-            return [{**project, "owner": None} for project in projects]
-        return [{**project, "owner": _owner(cluster, project["name"])} for project in projects]
-
-
-def _owner(cluster: Cluster, project: str) -> int | None:
-    owner = cluster.owner(slot_of(project, cluster.meta.slots))
-    return owner.number if owner else None
 
 
 class ShownProjects:

@@ -217,7 +217,7 @@ def odd_requests() -> Iterator[tuple[str, str, Mapping[str, str]]]:
         for target in (_SAVE, _RUN):
             yield "POST", target + end, {}
     for headers in _HEADERS:
-        for method, path in (("GET", _SAVE), ("POST", _SAVE), ("POST", "/login/"), ("GET", "/")):
-            yield method, path, headers
+        asked = ("GET", _SAVE), ("POST", _SAVE), ("POST", "/login/"), ("GET", "/api/v1/projects")
+        yield from ((method, path, headers) for method, path in asked)
     for method in ("post", "Post", "POST ", "GETPOST", "TRACE", "PROPFIND", "HEAD", "QUERY"):
         yield method.strip(), _SAVE, {}

@@ -16,11 +16,19 @@ from tests.browser.cluster_page import (
     row,
     tick,
 )
-from tests.browser.conftest import BrowsedCluster, PageWatch, Web
+from tests.browser.conftest import (
+    SCRIPT,
+    BrowsedCluster,
+    PageWatch,
+    Web,
+    save,
+    write_script,
+)
 
 pytestmark = [pytest.mark.browser, pytest.mark.zk, pytest.mark.redis, pytest.mark.slow]
 
 Picture = Callable[..., None]
+Eventually = Callable[..., None]
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +68,93 @@ def test_filters_and_order_stay_in_the_address(
     page.get_by_label("Group").fill("daily")
     expect(page.locator("#pager")).to_contain_text("1 to 1 of 1")
     assert names(page) == ["filter_on"]
+
+
+def change(page: Page, operation: str, name: str) -> None:
+    """Open the dialog that changes a value of a project in its row."""
+    page.get_by_title(f"change the {operation} of {name}", exact=True).click()
+
+
+def test_a_project_is_created_changed_and_run(
+    page: Page, cluster: BrowsedCluster, site: str, picture: Picture, eventually: Eventually
+) -> None:
+    page.goto("/")
+    page.get_by_role("button", name="Create").click()
+    dialog(page).get_by_label("Name").fill("made_here")
+    dialog(page).get_by_label("Start URL").fill(f"{site}/")
+    picture(page, "create")
+    dialog(page).get_by_role("button", name="Create").click()
+    expect(page).to_have_title("made_here - Debugger - pyspider")
+    expect(page.locator("#python-editor .CodeMirror-code")).to_contain_text(f"{site}/")
+    write_script(page, SCRIPT.format(site=site))
+    save(page)
+
+    open_page(page, "projects?q=made_here")
+    change(page, "status", "made_here")
+    dialog(page).get_by_label("Status").select_option("RUNNING")
+    confirm(page, "Set")
+    expect(row(page, "made_here").locator(".badge")).to_have_text("RUNNING")
+    change(page, "rate", "made_here")
+    dialog(page).get_by_label("Tasks per second").fill("20")
+    confirm(page, "Set")
+    has_ended(page, "rate: 1 of 1 project done")
+    change(page, "group", "made_here")
+    dialog(page).get_by_label("Group").fill("mine")
+    confirm(page, "Set")
+    expect(row(page, "made_here")).to_contain_text("mine")
+    found = cluster.web.project("made_here")
+    assert [found[each] for each in ("status", "rate", "group")] == ["RUNNING", 20, "mine"]
+
+    page.get_by_role("button", name="run made_here").click()
+    has_ended(page, "run: 1 of 1 project done")
+    eventually(lambda: cluster.web.results("made_here") == 2)
+    picture(page, "ran")
+    row(page, "made_here").get_by_role("link", name="Results").click()
+    expect(page.locator("table tbody tr")).to_have_count(2)
+
+
+def test_a_name_that_no_project_may_have_stays_in_the_form(page: Page) -> None:
+    open_page(page, "projects")
+    page.get_by_role("button", name="Create").click()
+    dialog(page).get_by_label("Name").fill("no name")
+    dialog(page).get_by_role("button", name="Create").click()
+    assert dialog(page).get_by_label("Name").evaluate("each => each.validity.patternMismatch")
+    expect(page).to_have_title("Projects - cluster - pyspider")
+
+
+def test_what_the_server_refuses_is_told_in_the_form(
+    page: Page, cluster: BrowsedCluster, watch: PageWatch
+) -> None:
+    cluster.make("refused")
+    open_page(page, "projects?q=refused")
+    change(page, "group", "refused")
+    dialog(page).get_by_label("Group").fill("x" * 1001)
+    dialog(page).get_by_role("button", name="Set").click()
+    expect(dialog(page).get_by_role("alert")).to_contain_text("1000")
+    assert cluster.web.project("refused")["group"] == ""
+    forgive(watch, "422")
+
+
+def test_running_a_project_that_is_not_started_says_so(page: Page, cluster: BrowsedCluster) -> None:
+    cluster.make("not_started")
+    open_page(page, "projects?q=not_started")
+    page.get_by_role("button", name="run not_started").click()
+    has_ended(page, "run: 0 of 1 project done, 1 failed")
+
+
+def test_a_value_is_changed_by_keyboard(page: Page, cluster: BrowsedCluster) -> None:
+    cluster.make("by_keyboard")
+    open_page(page, "projects?q=by_keyboard")
+    cell = page.get_by_title("change the group of by_keyboard")
+    before = cell.inner_text()
+    for key in ("Escape", "Enter"):
+        cell.press("Enter")
+        expect(dialog(page).get_by_label("Group")).to_be_focused()
+        page.keyboard.type("night")
+        page.keyboard.press(key)
+        expect(dialog(page)).to_have_count(0)
+        expect(cell).to_have_text(before if key == "Escape" else "night")
+    assert cluster.web.project("by_keyboard")["group"] == "night"
 
 
 def test_a_selection_is_started_as_one_batch_whose_progress_is_shown(

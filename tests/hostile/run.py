@@ -89,7 +89,7 @@ def under_strangers(
 
 def _silent(cluster: Besieged, doors: Mapping[str, str]) -> Iterator[str]:
     """Ask all ports as somebody who may; yield what does not answer."""
-    for path in ("/", "/api/v1/overview"):
+    for path in ("/cluster/projects", "/api/v1/overview"):
         status, told = _page(cluster, path)
         if status != 200:
             yield f"web UI {path}: {status} {told:.200}"

@@ -76,7 +76,7 @@ def assert_served(app: Any, url: str) -> None:
 
 
 def test_the_templates_ask_for_something() -> None:
-    assert len(templates()) == 5
+    assert len(templates()) == 4
     assert len(asked_by_templates()) > 20
 
 
@@ -85,16 +85,6 @@ def test_all_that_a_template_asks_for_is_served_here(app: Any) -> None:
         url = url_of(app, path)
         assert url == f"/static/cdn/{path}"
         assert_served(app, url)
-
-
-@pytest.mark.parametrize("name", ["sort_tables.js", "sort_tables.css"])
-def test_our_own_sorting_of_tables_goes_by_its_own_name(app: Any, name: str) -> None:
-    assert f"filename='{name}'" in templates()["index.html"]
-    assert [path for path in asked_by_templates() if "sortable" in path] == []
-    text = (webui() / "static" / name).read_text()
-    assert "Added by pyspider-zk" in text
-    assert "Licence: Apache 2.0" in text
-    assert_served(app, f"/static/{name}")
 
 
 def test_all_that_a_style_sheet_asks_for_is_served_here(app: Any) -> None:
@@ -123,7 +113,7 @@ def test_nothing_is_installed_that_no_page_asks_for() -> None:
 
 
 def test_no_template_names_another_server() -> None:
-    assert [FROM_ELSEWHERE.findall(text) for text in templates().values()] == [[]] * 5
+    assert [FROM_ELSEWHERE.findall(text) for text in templates().values()] == [[]] * 4
 
 
 @pytest.mark.parametrize("package", assets.PACKAGES, ids=lambda package: package.spec)
@@ -135,7 +125,7 @@ def test_every_library_tells_its_licence(package: assets.Package) -> None:
 @pytest.mark.parametrize("cdn", ["//cdn.test/libs/", "https://cdn.test/libs/"])
 def test_a_cdn_is_asked_if_one_is_named(app: Any, cdn: str) -> None:
     app.config["cdn"] = cdn
-    assert url_of(app, "vue/1.0.26/vue.min.js") == f"{cdn}vue/1.0.26/vue.min.js"
+    assert url_of(app, "jsonlint/1.6.0/jsonlint.min.js") == f"{cdn}jsonlint/1.6.0/jsonlint.min.js"
 
 
 def test_an_endpoint_that_is_none_is_still_an_error(app: Any) -> None:

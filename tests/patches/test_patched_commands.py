@@ -180,7 +180,7 @@ def test_pages_load_from_a_cdn_only_if_one_is_named_and_the_log_says_so(
     with requests.Session() as session:
         session.headers["Connection"] = "close"
         eventually(lambda: _answers(session, f"http://127.0.0.1:{port}"))
-        page = session.get(f"http://127.0.0.1:{port}/").text
+        page = session.get(f"http://127.0.0.1:{port}/debug/demo").text
     process.terminate()
     _, log = process.communicate(timeout=DEADLINE)
     assert f'src="{cdn or "/static/cdn/"}jquery/' in page

@@ -101,8 +101,8 @@ def test_an_export_that_waits_for_its_database_keeps_no_page_waiting(
     ):
         assert export.read(12) == b"url,...\r\nu,x"
         for _ in range(20):
-            with asked(port, "/") as dashboard:
-                assert dashboard.status == 200
+            with asked(port, "/debug/p1") as editor:
+                assert editor.status == 200
         released.set()
         assert export.read().count(b"\r\n") == 100
 

@@ -155,7 +155,7 @@ def test_scripts_and_own_pages_go_on_as_ever(
 
 
 def test_pages_can_still_be_looked_at_from_a_link(send: Send) -> None:
-    assert send("GET", "/", {"Sec-Fetch-Site": "cross-site"}).status_code == 200
+    assert send("GET", "/debug/p", {"Sec-Fetch-Site": "cross-site"}).status_code == 200
 
 
 def test_afterwards_pyspider_s_application_is_as_before() -> None:

@@ -114,7 +114,7 @@ def test_without_a_scheduler_the_views_answer_as_pyspiders(
     cluster.project("p")
     with ui.joined(cluster.settings, cluster.queues()):
         client = ui.flask_app.test_client()
-        assert client.get("/").status_code == 200
+        assert client.get("/").headers["Location"] == "/cluster/projects"
         assert client.get("/counter").get_json() == {}
         assert client.get("/tasks").status_code == 502
         assert client.get("/active_tasks").status_code == 502
@@ -315,7 +315,7 @@ def _visited(ui: ClusterWebUI, headers: dict[str, str]) -> list[int]:
     """Serve, and return the statuses of some requests, half of which change something."""
     seen: list[int] = []
     requests = [("GET", "/api/v1/queues"), ("POST", "/api/v1/batches"), ("POST", "/update")]
-    requests += [("PUT", "/dav/p.py"), ("PROPFIND", "/dav/"), ("GET", "/")]
+    requests += [("PUT", "/dav/p.py"), ("PROPFIND", "/dav/"), ("GET", "/cluster/projects")]
 
     def visit() -> None:
         assert stock_app.ready.wait(DEADLINE)

@@ -27,7 +27,7 @@ ODD = {
     "numbers": ("number", 1, 2, 3, 4, 1, 3, 1.0),
     "infinite": ("inf", "", "STOP", "", "", math.inf, -math.inf, math.inf),
 }
-PATHS = ("/", "/debug/blob", "/debug/bare", "/debug/number", "/counter", "/results")
+PATHS = ("/debug/blob", "/debug/bare", "/debug/number", "/counter", "/results")
 ANSWERS = ("projects", "projects?sort=-rate", "workload", "workload?status=STOP")
 
 
@@ -48,21 +48,13 @@ def test_pages_of_pyspider_are_shown(client: Any, path: str) -> None:
 
 
 @pytest.mark.zk
-def test_the_dashboard_shows_all_that_have_a_name(client: Any) -> None:
-    page = client.get("/").text
-
-    assert '"good"' in page
-    assert '"bare"' in page
-    assert "by\\\\xfftes" in page
-
-
-@pytest.mark.zk
 @pytest.mark.parametrize("path", ANSWERS)
 def test_answers_of_the_api_are_given(client: Any, path: str) -> None:
     answer = client.get(f"/api/v1/{path}")
 
     assert answer.status_code == 200, answer.text
-    json.loads(answer.text, parse_constant=pytest.fail)
+    found = json.loads(answer.text, parse_constant=pytest.fail)
+    assert "STOP" in path or {"good", "bare"} <= {each["name"] for each in found["items"]}
 
 
 @pytest.mark.parametrize("name", ["no name", "an empty name"])

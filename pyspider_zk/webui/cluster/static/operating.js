@@ -30,7 +30,7 @@ export async function planned(request) {
   try {
     return await post("/batches", { ...request, dry_run: true });
   } catch (error) {
-    await dialog({ title: `Cannot ${request.operation}`, content: h("p", { class: "fault" }, error.message), confirm: "Close", accept: () => true });
+    await refused(request.operation, error);
     return undefined;
   }
 }
@@ -58,18 +58,56 @@ export async function watch(batch, done) {
 export const deletionWarning = () => h("p", {}, "Scripts, tasks and results are deleted. This cannot be undone.");
 
 /** The form before a deletion; deletionArguments reads it. */
-export const deletionContent = () => [
+const deletionContent = () => [
   deletionWarning(),
   h("label", { class: "row" }, h("input", { type: "checkbox", name: "wait" }), "stop now and delete after pyspider's 24 hours"),
 ];
 
-export const deletionArguments = (form) => (form.elements.wait.checked ? { wait: true } : {});
+const deletionArguments = (form) => (form.elements.wait.checked ? { wait: true } : {});
 
-const PHRASES = { start: "Start", stop: "Stop", restart: "Restart", run: "Run", rate: "Set the rate of", group: "Set the group of", delete: "Delete" };
+const PHRASES = { start: "Start", stop: "Stop", restart: "Restart", run: "Run", rate: "Set the rate of", group: "Set the group of", status: "Set the status of", delete: "Delete" };
+const STATUSES = ["TODO", "STOP", "CHECKING", "DEBUG", "RUNNING"];
+
+/** What an operation needs to know, filled with a project's values. */
 const FIELDS = {
-  rate: [["rate", "Tasks per second", "number", 1], ["burst", "At once (burst)", "number", 3]],
-  group: [["group", "Group; several words name several groups", "text", ""]],
+  rate: ({ rate = 1, burst = 3 }) => [number("Tasks per second", "rate", rate), number("At once (burst)", "burst", burst)],
+  group: ({ group = "" }) => [field("Group; several words name several groups", h("input", { name: "group", value: group, autocomplete: "off" }))],
+  status: ({ status = "RUNNING" }) => [field("Status", h("select", { name: "status" }, STATUSES.map((each) => h("option", { selected: each === status }, each))))],
 };
+
+const field = (title, input) => h("label", {}, title, input);
+const number = (title, name, value) => field(title, h("input", { name, type: "number", value, step: "any", min: 0, required: true }));
+const given = (form) => Object.fromEntries([...form.elements].filter((each) => each.name).map((each) => [each.name, each.type === "number" ? Number(each.value) : each.value]));
+
+/** A cell of a table with a value of a project that can be changed there. node() makes what shows the value. */
+export function changeable(operation, project, node, done) {
+  const { name, status, group, rate, burst, numbers } = project;
+  const sign = JSON.stringify([status, group, rate, burst, numbers?.paused, numbers?.quarantined]);
+  if ("looksOnly" in document.documentElement.dataset) return { sign, node };
+  return { sign, node: () => h("button", { type: "button", class: "value", title: `change the ${operation} of ${name}`, onclick: () => change(operation, project, done) }, node()) };
+}
+
+async function change(operation, project, done) {
+  const batch = await dialog({
+    title: `${PHRASES[operation]} ${project.name}`,
+    content: FIELDS[operation](project),
+    confirm: "Set",
+    busy: "Setting…",
+    accept: (form) => post("/batches", { operation, names: [project.name], arguments: given(form), id: newId() }),
+  });
+  if (batch) await watch(batch, done);
+}
+
+/** Call on_start of a project, without a question. */
+export async function run({ name }, done) {
+  try {
+    await watch(await post("/batches", { operation: "run", names: [name], id: newId() }), done);
+  } catch (error) {
+    await refused("run", error);
+  }
+}
+
+const refused = (operation, error) => dialog({ title: `Cannot ${operation}`, content: h("p", { class: "fault" }, error.message), confirm: "Close", dismiss: null, accept: () => true });
 
 /**
  * Ask for what an operation needs and for confirmation, have it done, and show how far it is.
@@ -88,18 +126,12 @@ export async function operate(operation, { selected, size, begun = () => {}, end
 }
 
 function askArguments(request, size) {
-  const fields = FIELDS[request.operation].map(([name, title, type, value]) =>
-    h("label", {}, title, h("input", { name, type, value, step: "any", min: 0, required: type === "number" })),
-  );
   return dialog({
-    title: `Set the ${request.operation} of ${plural(size, "project")}`,
-    content: fields,
+    title: `${PHRASES[request.operation]} ${plural(size, "project")}`,
+    content: FIELDS[request.operation]({}),
     confirm: "Continue",
     accept: (form) => {
-      for (const [name, , type] of FIELDS[request.operation]) {
-        const given = form.elements[name].value;
-        request.arguments[name] = type === "number" ? Number(given) : given;
-      }
+      request.arguments = given(form);
       return true;
     },
   });

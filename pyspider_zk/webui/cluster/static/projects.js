@@ -1,10 +1,11 @@
 import { bind, projectPage, read, write } from "./address.js";
 import { ask } from "./api.js";
 import { sparkline } from "./charts.js";
-import { byId, say } from "./dom.js";
+import { dialog } from "./dialog.js";
+import { byId, h, say } from "./dom.js";
 import { count, rate, since, until } from "./format.js";
 import { live } from "./live.js";
-import { operate } from "./operating.js";
+import { changeable, operate, run } from "./operating.js";
 import { pager } from "./pager.js";
 import { Selection } from "./selection.js";
 import { Table } from "./table.js";
@@ -25,20 +26,33 @@ function owner({ owner }) {
   return last.missing.length ? { text: "–", title: "no owner, or unknown: see the line at the top" } : { text: "none", cls: "bad" };
 }
 
-function status({ status, numbers }) {
+function status(project) {
+  const { status, numbers } = project;
   const reason = numbers?.quarantined;
   const more = [numbers?.paused && ["paused", "warn"], reason && ["quarantine", "bad"]].filter(Boolean);
-  return { ...badges([[status, COLOURS[status] ?? ""], ...more]), title: reason };
+  return { ...change("status", project, badges([[status, COLOURS[status] ?? ""], ...more]).node), title: reason };
 }
+
+const change = (operation, project, node) => changeable(operation, project, node, () => page.refresh());
+
+const actions = (project) => ({
+  sign: project.name,
+  node: () => h("span", { class: "buttons" },
+    h("button", { type: "button", class: "link operates", "aria-label": `run ${project.name}`, onclick: () => run(project, () => page.refresh()) }, "Run"),
+    h("a", { href: `/debug/${encodeURIComponent(project.name)}` }, "Edit"),
+    h("a", { href: `/results?project=${encodeURIComponent(project.name)}` }, "Results"),
+  ),
+});
 
 const table = new Table(byId("projects"), [
   selection.column((each) => each.name),
   { title: "Project", sort: "name", cls: "first", show: (each) => ({ text: each.name, href: projectPage(each.name) }) },
-  { title: "Group", sort: "group", show: (each) => each.group || "–" },
+  { title: "Group", sort: "group", show: (each) => change("group", each, () => each.group || "–") },
   { title: "Status", sort: "status", show: status },
   { title: "Owner", sort: "owner", cls: "num", show: owner },
   { title: "Slot", sort: "slot", cls: "num", show: (each) => each.slot },
-  { title: "Rate / limit", sort: "rate_now", cls: "num", about: "tasks that ended per second over five minutes, and the configured limit", show: (each) => `${each.numbers ? rate(each.numbers.rate_now) : "–"} / ${rate(each.rate)}` },
+  { title: "Rate", sort: "rate_now", cls: "num", about: "tasks that ended per second over five minutes", show: number("rate_now", rate) },
+  { title: "Limit", sort: "rate", cls: "num", about: "tasks that may be sent per second, and at once", show: (each) => change("rate", each, () => `${rate(each.rate)}/${rate(each.burst)}`) },
   { title: "Pending", sort: "pending", cls: "num", about: "tasks in memory", show: number("pending") },
   { title: "Due", sort: "due", cls: "num", about: "tasks that wait only because of the rate limit", show: number("due") },
   { title: "Oldest due", sort: "oldest_due", cls: "num", about: "how long the oldest of them has waited at its owner", show: number("due_since", since) },
@@ -46,6 +60,7 @@ const table = new Table(byId("projects"), [
   { title: "Failed", sort: "failed", cls: "num", about: "tasks in the database", show: (each) => ({ text: each.numbers ? count(each.numbers.failed) : "–", cls: each.numbers?.failed ? "bad" : "" }) },
   { title: "Next due", sort: "next_due", cls: "num", about: "when the next task becomes due", show: number("next_due", until) },
   { title: "Last hour", cls: "full", show: (each) => (each.history ? { sign: each.history.join(), node: () => sparkline(each.history) } : "–") },
+  { title: "", label: "", cls: "full", show: actions },
 ], { key: (each) => each.name, order: state.sort, onOrder: order });
 
 bind(byId("filters"), state, () => {
@@ -87,10 +102,29 @@ function show(data) {
   const empty = byId("empty");
   empty.hidden = data.total > 0;
   const filtered = Object.values(filter()).some(Boolean);
-  say(empty, filtered ? "No project matches." : "There are no projects yet. Create one on pyspider's dashboard.");
+  say(empty, filtered ? "No project matches." : "There are no projects yet.");
 }
 
 // --- operations ---
+
+/** Open the editor with a new script; a project of that name that there is already opens as it is. */
+function create(form) {
+  const [name, url] = ["name", "url"].map((each) => form.elements[each].value.trim());
+  const order = h("form", { method: "post", action: `/debug/${encodeURIComponent(name)}` }, h("input", { type: "hidden", name: "start-urls", value: url }));
+  document.body.append(order);
+  order.submit();
+  return true;
+}
+
+byId("create").addEventListener("click", () => dialog({
+  title: "Create a project",
+  content: [
+    h("label", {}, "Name", h("input", { name: "name", required: true, pattern: "\\w+", maxlength: 64, autocomplete: "off", title: "letters, digits and _" })),
+    h("label", {}, "Start URL", h("input", { name: "url", type: "url", placeholder: "https://example.com/", autocomplete: "off" })),
+  ],
+  confirm: "Create",
+  accept: create,
+}));
 
 /** The selection, for the API. */
 function selected() {
