@@ -12,14 +12,15 @@ _LOADED = """    <script src="{{ url_for('static', filename='page_data.js') }}">
 
 REMOVED = tuple(
     f"pyspider/webui/{name}"
-    for name in ("templates/index.html", "static/index.min.js", "static/index.min.css")
+    for page in ("index", "task", "tasks")
+    for name in (f"templates/{page}.html", f"static/{page}.min.js", f"static/{page}.min.css")
 )
-"""The dashboard: the cluster's page of projects stands in its place."""
+"""Pages in whose place the cluster's stand."""
 
 # library, version that the templates ask for, ours, how often which template asks
 _RAISED = (
-    ("jquery", "1.11.0", "3.7.1", dict.fromkeys(("debug", "result", "task", "tasks"), 1)),
-    ("twitter-bootstrap", "3.1.1", "3.4.1", dict.fromkeys(("result", "task", "tasks"), 2)),
+    ("jquery", "1.11.0", "3.7.1", dict.fromkeys(("debug", "result"), 1)),
+    ("twitter-bootstrap", "3.1.1", "3.4.1", {"result": 2}),
     ("codemirror", "5.20.2", "5.65.20", {"debug": 16}),
 )
 
@@ -56,7 +57,7 @@ EDITS: tuple[Edit | Span, ...] = (
             '    <link rel="icon" href="data:,">\n',
             "no script for Internet Explorer 8 from a server that is gone, and no 404 for an icon",
         )
-        for name in ("debug", "result", "task", "tasks")
+        for name in ("debug", "result")
     ),
     Span(
         _EDITOR,

@@ -15,6 +15,10 @@ _LINK = "an address, which any site may link to, brought code into the script of
 _VIEWER = "who may only look is logged in as well; what guards the application refuses changes"
 _APART = "what runs the script may be carried out in another process, which can be ended"
 _HOME = "the dashboard froze the browser with hundreds of projects; the cluster's page replaces it"
+_TASK = "pyspider/webui/task.py"
+_NARROW = (
+    "the pages of tasks fit no window, nor said what a task waits for; the cluster's replace them"
+)
 _QUIT = "quit() has to end the serving thread and free the port, whoever calls it"
 
 EDITS = (
@@ -208,20 +212,54 @@ EDITS = (
     Edit(
         "pyspider/webui/index.py",
         "from flask import render_template, request, json\n",
-        "from flask import redirect, request, json\n",
+        "from flask import request, json\n",
         _HOME,
     ),
     Span(
         "pyspider/webui/index.py",
         "index_fields = [",
         "@app.route('/queues')",
-        "\n@app.route('/')\n"
-        "def index():\n"
-        "    home = app.config.get('home')\n"
-        "    if not home:\n"
-        '        return "this web UI is of no cluster: start it by pyspider-zk.", 404\n'
-        "    return redirect(home)\n\n\n",
+        "\n@app.route('/')\ndef index():\n    return lead_to('projects')\n\n\n",
         _HOME,
+    ),
+    Edit(
+        "pyspider/webui/index.py",
+        "from .app import app\n",
+        "from .app import app\nfrom .cluster_pages import lead_to\n",
+        _HOME,
+    ),
+    Span(
+        _TASK,
+        "@app.route('/task/<taskid>')",
+        "@app.route('/task/<taskid>.json')",
+        "@app.route('/task/<path:taskid>', merge_slashes=False)\n"
+        "def task(taskid):\n"
+        "    if ':' not in taskid:\n"
+        "        abort(400)\n"
+        "    project, taskid = taskid.split(':', 1)\n"
+        "    return lead_to('task', project=project, id=taskid)\n\n\n",
+        _NARROW,
+    ),
+    Span(
+        _TASK,
+        "@app.route('/tasks')",
+        "@app.route('/active_tasks')",
+        "@app.route('/tasks')\n"
+        "def tasks():\n"
+        "    return lead_to('tries', project=request.args.get('project', ''))\n\n\n",
+        _NARROW,
+    ),
+    Edit(
+        _TASK,
+        "from flask import abort, render_template, request, json\n",
+        "from flask import abort, request, json\n",
+        _NARROW,
+    ),
+    Edit(
+        _TASK,
+        "from .app import app\n",
+        "from .app import app\nfrom .cluster_pages import lead_to\n",
+        _NARROW,
     ),
     Edit(
         "pyspider/webui/index.py",

@@ -146,7 +146,7 @@ def failure_of(task: Mapping[str, Any], *, is_given_up: bool) -> FailedTry:
         failure_kind(processed, fetched),
         _text(processed.get("callback"), CALLBACK_LENGTH),
         status_code_of(fetched),
-        _error(processed, fetched),
+        error_of(processed, fetched),
         is_given_up,
         task["lastcrawltime"],
     )
@@ -171,13 +171,13 @@ def spellings(taskid: Any) -> Sequence[Any]:
 
 def failure_kind(processed: Mapping[str, Any], fetched: Mapping[str, Any]) -> str:
     """Return an error without what varies: numbers, times, ids, addresses in memory and the web."""
-    kind = _error(processed, fetched)
+    kind = error_of(processed, fetched)
     for varying, name in _VARYING:
         kind = varying.sub(name, kind)
     return kind[:KIND_LENGTH]
 
 
-def _error(processed: Mapping[str, Any], fetched: Mapping[str, Any]) -> str:
+def error_of(processed: Mapping[str, Any], fetched: Mapping[str, Any]) -> str:
     """Return the first line of an error, with its class if the traceback tells that."""
     said = _first_line(processed.get("exception")) or _first_line(fetched.get("error"))
     logs = processed.get("logs")

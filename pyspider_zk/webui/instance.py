@@ -47,8 +47,6 @@ from pyspider_zk.webui.rebalancer import Rebalancer
 from pyspider_zk.webui.trials import run_apart
 from pyspider_zk.zookeeper.connection import Connection
 
-HOME = f"{cluster.PREFIX}/projects"
-
 PATIENCE = 1.0
 """Seconds that a member may take for an answer that the operations page soon repeats."""
 
@@ -192,7 +190,7 @@ class ClusterWebUI:
         return {
             "projectdb": ShownProjects(self.config["projectdb"]),
             "run_apart": run_apart,
-            "home": HOME,
+            "cluster_pages": cluster.PREFIX,
         }
 
     @contextmanager

@@ -138,6 +138,9 @@ class Web:
     def drop_project(self, name: str) -> None:
         self._database("projectdb").drop(name)
 
+    def add_task(self, project: str, taskid: str, row: dict[str, Any]) -> None:
+        self._database("taskdb").insert(project, taskid, row)
+
     def add_failures(self, project: str, kind: str, *taskids: str) -> None:
         store_failures(self._database("taskdb"), project, kind, *taskids)
 

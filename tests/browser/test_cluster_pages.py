@@ -17,6 +17,7 @@ from tests.browser.cluster_page import (
     check_fits,
     confirm,
     dialog,
+    forgive,
     open_page,
     row,
     tick,
@@ -27,7 +28,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.zk, pytest.mark.redis, pytest.mar
 
 PAGES = [
     *("", "steering", "projects", "project?name=news", "failures", "assignment", "batches"),
-    *("events", "dead-letters"),
+    *("events", "dead-letters", "tries", "task?project=news&id=on_start"),
 ]
 PHONE = {"width": 390, "height": 844}
 
@@ -441,6 +442,60 @@ def test_what_fails_is_found_understood_and_fetched_again(
     expect(page.locator("#batch")).to_contain_text("refetch: 1 of 1 project done")
     expect(page.locator("#empty")).to_have_text("No failure matches.")
     eventually(lambda: cluster.web.results("faulty") == 2)
+
+
+def test_the_latest_tries_lead_to_a_task_and_all_that_is_known_of_it(
+    page: Page, cluster: BrowsedCluster, site: str, picture: Picture
+) -> None:
+    script = SCRIPT.format(site=site).replace(
+        "    def on_st", "    retry_delay = {'': -1}\n\n    def on_st"
+    )
+    script = script.replace("return", "assert 'one' not in response.url, '<b>one</b>'; return")
+    cluster.web.add_project("told", status="RUNNING", script=script)
+    cluster.look()
+    page.request.post("/api/v1/batches", data={"operation": "run", "names": ["told"]})
+    page.goto("/tasks?project=told")
+    expect(page.locator("#tries tbody tr")).to_have_count(5)  # with on_finished
+    picture(page, "tries")
+    row(page, f"{site}/one").get_by_role("link").last.click()
+    expect(page.locator("#tiles")).to_contain_text("detail_page")
+    expect(page.locator("#alerts")).to_contain_text("AssertionError: <b>one</b>")
+    expect(page.locator("#log")).to_contain_text("Traceback")
+    expect(page.locator("#url")).to_have_attribute("href", f"{site}/one")
+    page.get_by_text("track", exact=True).click()
+    expect(page.locator("#documents details[open] pre")).to_contain_text('"exception"')
+    picture(page, "failed")
+
+    cluster.web.change_project("told", script=SCRIPT.format(site=site))
+    cluster.look()
+    page.get_by_role("button", name="Fetch again").click()
+    confirm(page, "Fetch again")
+    expect(page.locator("#tiles")).to_contain_text("SUCCESS")
+    expect(page.locator("#documents details[open] pre")).to_contain_text("page /one")
+    expect(page.locator("#alerts li")).to_have_count(0)
+    page.get_by_role("link", name="Open it in the editor").click()
+    expect(page).to_have_title("told - Debugger - pyspider")
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("halted", "until its project runs: it is STOP"), ("gone", "there is no project gone")],
+)
+def test_a_task_says_what_it_waits_for(page: Page, web: Web, name: str, words: str) -> None:
+    if name == "halted":
+        web.add_project(name, status="STOP")
+    web.add_task(name, "t", {"url": "javascript:alert(1)", "status": 1, "schedule": {}})
+    open_page(page, f"task?project={name}&id=t")
+    expect(page.locator("#alerts")).to_contain_text(words)
+    expect(page.locator("#url")).to_have_text("javascript:alert(1)")
+    assert page.locator("#url").get_attribute("href") is None
+
+
+def test_a_task_that_there_is_not_is_told(page: Page, web: Web, watch: PageWatch) -> None:
+    page.goto("/task/news:nothing")
+    expect(page.locator("#unknown")).to_contain_text("project 'news' has no task 'nothing'")
+    page.goto(web.url)
+    forgive(watch, "404")
 
 
 def test_the_tasks_of_a_kind_are_paged(page: Page, cluster: BrowsedCluster) -> None:

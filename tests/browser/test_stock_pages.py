@@ -1,4 +1,4 @@
-"""pyspider's own pages, in a browser: tasks, results; and the page of another site."""
+"""pyspider's page of results, in a browser; and the page of another site."""
 
 import xmlrpc.client
 from collections.abc import Callable
@@ -20,7 +20,7 @@ POST = """([url, body, type]) =>
     .then(answer => answer.type, error => String(error))"""
 
 
-# --- tasks and results -------------------------------------------------------------------------
+# --- results -------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -31,25 +31,6 @@ def crawled(page: Page, web: Web, site: str, eventually: Callable[..., None]) ->
         assert page.request.post("/run", form={"project": "crawled"}).json() == {"result": True}
     eventually(lambda: web.results("crawled") == 2)
     return "crawled"
-
-
-def test_active_tasks_are_listed_and_lead_to_their_pages(
-    page: Page, crawled: str, site: str, picture: Picture
-) -> None:
-    page.goto(f"/tasks?project={crawled}")
-    listed = page.locator(".tasks .task", has_text=f"{site}/one").first
-    expect(listed.locator(".status")).to_have_text("SUCCESS")
-    picture(page)
-    with page.expect_popup() as opened:
-        listed.locator(".url").click()
-    expect(opened.value.locator(".callback")).to_have_text("crawled.detail_page")
-
-
-def test_a_task_tells_how_it_went(page: Page, crawled: str, picture: Picture) -> None:
-    page.goto(f"/task/{crawled}:on_start")
-    expect(page.locator(".base-info .status")).to_have_text("SUCCESS")
-    expect(page.locator(".glyphicon-ok").first).to_be_visible()
-    picture(page)
 
 
 def test_results_are_listed(page: Page, crawled: str, picture: Picture) -> None:

@@ -144,9 +144,6 @@ SHOWN = {"title-script", "title-formula", "failure-escapes"}
 """The kinds that are looked for."""
 PAGES = (
     f"/results?project={HOSTILE}&limit=500",
-    f"/tasks?project={HOSTILE}&limit=500",
-    f"/task/{HOSTILE}:title-script-0",
-    f"/task/{HOSTILE}:failure-escapes-0",
     f"/debug/{HOSTILE}",
 )
 _RUNS = re.compile(r"\s*[=+\-@\t\r]")

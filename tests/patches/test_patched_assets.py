@@ -76,7 +76,7 @@ def assert_served(app: Any, url: str) -> None:
 
 
 def test_the_templates_ask_for_something() -> None:
-    assert len(templates()) == 4
+    assert len(templates()) == 2
     assert len(asked_by_templates()) > 20
 
 
@@ -113,7 +113,7 @@ def test_nothing_is_installed_that_no_page_asks_for() -> None:
 
 
 def test_no_template_names_another_server() -> None:
-    assert [FROM_ELSEWHERE.findall(text) for text in templates().values()] == [[]] * 4
+    assert [FROM_ELSEWHERE.findall(text) for text in templates().values()] == [[]] * 2
 
 
 @pytest.mark.parametrize("package", assets.PACKAGES, ids=lambda package: package.spec)

@@ -149,17 +149,18 @@ def test_the_latest_tries_of_a_project_are_told(client: Any, owner: ClusterSched
     log.clear()
     log.append((4e9, {**task, "taskid": "_on_get_info"}))
     log.extend([(3e9, {**task, "type": 1}), (2e9, task), (1e9, {**task, "track": "junk"})])
-    sent, failed, junk = ask(client, "projects/busy/tries")["items"]
+    sent, failed, junk = ask(client, "tries?project=busy")["items"]
     assert (sent["at"], sent["ok"], sent["status_code"]) == (3e9, None, None)
     assert (failed["ok"], failed["status_code"], failed["follows"]) == (False, 200, 3)
     assert (failed["fetch_time"], failed["process_time"]) == (0.5, None)
     assert (junk["ok"], junk["url"]) == (False, "http://u")
-    assert len(ask(client, "projects/busy/tries?limit=2")["items"]) == 1
-    assert ask(client, "projects/idle/tries") == {"items": [], "missing": []}
+    assert [each["project"] for each in ask(client, "tries")["items"]] == ["busy"] * 3
+    assert len(ask(client, "tries?project=busy&limit=2")["items"]) == 1
+    assert ask(client, "tries?project=idle") == {"items": [], "missing": []}
 
 
 def test_without_a_scheduler_no_tries_are_known(client: Any) -> None:
-    found = ask(client, "projects/busy/tries")
+    found = ask(client, "tries?project=busy")
     assert found["items"] == []
     assert "no scheduler can be reached" in found["missing"][0]
 
@@ -168,7 +169,7 @@ def test_a_name_that_no_scheduler_can_be_asked_for_has_no_tries(
     client: Any, owner: ClusterScheduler
 ) -> None:
     assert owner.fence.held
-    assert ask(client, "projects/%EF%BF%BF/tries")["items"] == []
+    assert ask(client, "tries?project=%EF%BF%BF")["items"] == []
 
 
 def test_a_projects_script_is_told(client: Any) -> None:

@@ -28,6 +28,7 @@ from pyspider_zk.webui.api import (
     overview,
     projects,
     steering,
+    tasks,
 )
 from pyspider_zk.webui.api.backend import Backend
 from pyspider_zk.webui.api.schemas import ProblemSchema
@@ -58,7 +59,13 @@ _KEPT = ("Allow", "WWW-Authenticate", "Retry-After")  # of the headers of Flask'
 _PARTS = (
     *(overview.blueprint, projects.blueprint, projects.workload),
     *(cluster.blueprint, cluster.operating, steering.blueprint),
-    *(batches.blueprint, failures.blueprint, overview.events, dead_letters.blueprint),
+    *(
+        batches.blueprint,
+        failures.blueprint,
+        tasks.blueprint,
+        overview.events,
+        dead_letters.blueprint,
+    ),
 )
 
 

@@ -12,6 +12,7 @@ from pyspider_zk.webui.api.blueprint import Part
 from pyspider_zk.webui.api.schemas import (
     MOST_ITEMS,
     SINCE_EPOCH,
+    STORABLE,
     PageOfSchema,
     PageQuerySchema,
     about,
@@ -25,16 +26,14 @@ blueprint = Part("failures", __name__, description="Tasks that fail, in all proj
 
 MOST_PROJECTS = 100_000
 
-_STORABLE = validate.Regexp(r"^[^\x00]*\Z", error="has the character NUL")
-
 
 class FailureFilterSchema(Schema):
     """Which failures; all that is given must hold."""
 
-    project = fields.String(validate=_STORABLE, metadata=about("the name of one"))
-    kind = fields.String(validate=_STORABLE, metadata=about("exactly this kind of error"))
+    project = fields.String(validate=STORABLE, metadata=about("the name of one"))
+    kind = fields.String(validate=STORABLE, metadata=about("exactly this kind of error"))
     callback = fields.String(
-        validate=_STORABLE, metadata=about("the method of the script that got the page")
+        validate=STORABLE, metadata=about("the method of the script that got the page")
     )
     status_code = fields.Integer(
         validate=validate.Range(0, 999), metadata=about("of the answer; 0: there was none")

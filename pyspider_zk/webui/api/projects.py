@@ -1,9 +1,8 @@
 """Projects: which there are, who schedules them, and the numbers that their owners hold."""
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import Any
-from xmlrpc.client import Fault
 
 from marshmallow import Schema, fields, validate
 
@@ -12,7 +11,6 @@ from pyspider_zk.errors import NotFound, SessionLost, Unavailable
 from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.jobs.answers import Project
 from pyspider_zk.jobs.project_list import SORTS, ResultPage
-from pyspider_zk.projects.rows import is_number
 from pyspider_zk.projects.selection import Selection
 from pyspider_zk.webui.api.backend import backend
 from pyspider_zk.webui.api.blueprint import Part, in_path
@@ -34,10 +32,6 @@ blueprint = Part("projects", __name__, description="Projects and who schedules t
 workload = Part("workload", __name__, description="Projects with their owners' numbers")
 
 Row = dict[str, Any]
-
-INFO = "_on_get_info"
-"""The id of what asks a script for its settings: no task, and without a row."""
-
 
 _ORDERS = [*SORTS, *(f"-{key}" for key in SORTS)]
 
@@ -102,34 +96,6 @@ class ScriptSchema(Schema):
 
     script = text_field()
     updatetime = time_field("when it was saved, seconds since the epoch")
-
-
-class TriesQuerySchema(Schema):
-    """How many tries."""
-
-    limit = fields.Integer(
-        load_default=25, validate=validate.Range(1, 100), metadata=about("how many at most")
-    )
-
-
-class TrySchema(Schema):
-    """A try of a task."""
-
-    at = time_field("when it was sent, or ended, seconds since the epoch")
-    taskid = text_field()
-    url = text_field()
-    ok = fields.Boolean(required=True, allow_none=True, metadata=about("null: it has not ended"))
-    status_code = number_field("of the answer", allow_none=True)
-    fetch_time = measure_field("seconds that fetching took", allow_none=True)
-    process_time = measure_field("seconds that its script took", allow_none=True)
-    follows = number_field("links that its script followed", allow_none=True)
-
-
-class TriesSchema(Schema):
-    """Tries, the latest first."""
-
-    items = fields.List(fields.Nested(TrySchema), required=True)
-    missing = fields.List(fields.String(), required=True, metadata=about("what does not answer"))
 
 
 class HourSchema(Schema):
@@ -245,51 +211,6 @@ def get_script(name: str) -> dict[str, Any]:
     if row is None:
         raise NotFound(f"there is no project {name!r}")
     return {"script": str(row["script"] or ""), "updatetime": row["updatetime"]}
-
-
-@blueprint.route("/projects/<string:name>/tries", parameters=in_path("name"))
-@blueprint.query(TriesQuerySchema)
-@blueprint.tells(TriesSchema, errors=(400,))
-def list_tries(query: dict[str, Any], name: str) -> dict[str, Any]:
-    """List the latest tries of a project's tasks, those that have ended and those that have not.
-
-    Its owner has them in memory, a hundred at most.
-    """
-    try:
-        found = backend().rpc.get_active_tasks(name, query["limit"])
-    except (OSError, Fault) as error:
-        return {"items": [], "missing": [f"the schedulers cannot be asked: {error}"]}
-    tasks = [(at, task) for at, task in found if task.get("taskid") != INFO]
-    return {"items": [_tried(at, task) for at, task in tasks], "missing": []}
-
-
-def _tried(at: float, task: Mapping[str, Any]) -> Row:
-    """Return what one entry says; anything may stand in a task."""
-    has_ended = "type" not in task  # only what is sent has one
-    track = _mapping(task.get("track") if has_ended else None)
-    fetched, processed = _mapping(track.get("fetch")), _mapping(track.get("process"))
-    return {
-        "at": at,
-        "taskid": str(task.get("taskid")),
-        "url": str(task.get("url")),
-        "ok": bool(processed.get("ok")) if has_ended else None,
-        "status_code": _counted(fetched.get("status_code")),
-        "fetch_time": _measured(fetched.get("time")),
-        "process_time": _measured(processed.get("time")),
-        "follows": _counted(processed.get("follows")),
-    }
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _counted(value: object) -> int | None:
-    return value if type(value) is int else None
-
-
-def _measured(value: object) -> float | None:
-    return value if is_number(value) else None
 
 
 @workload.route("/workload")

@@ -14,6 +14,9 @@ MOST_ITEMS = 1000
 MOST_NAMES = 100_000
 SINCE_EPOCH = "seconds since the epoch"
 
+STORABLE = validate.Regexp(r"^[^\x00]*\Z", error="has the character NUL")
+"""Text that every database takes in a question."""
+
 T = TypeVar("T", bound=Schema)
 
 _PLAIN: Mapping[object, Callable[..., fields.Field[Any]]] = {

@@ -39,6 +39,8 @@ PAGES = (
     ClusterPage("events", "/events", "Events"),
     ClusterPage("dead-letters", "/dead-letters", "Dead letters"),
     ClusterPage("project", "/project", "Project", of="projects"),
+    ClusterPage("tries", "/tries", "Latest tries", of="projects"),
+    ClusterPage("task", "/task", "Task", of="projects"),
 )
 
 blueprint = Blueprint("cluster", __name__)

@@ -1,10 +1,9 @@
-import { bind, projectPage, read, write } from "./address.js";
-import { ask, newId, post } from "./api.js";
-import { dialog } from "./dialog.js";
+import { bind, projectPage, read, taskPage, write } from "./address.js";
+import { ask } from "./api.js";
 import { byId, h, say } from "./dom.js";
 import { count, plural, since, when } from "./format.js";
 import { live } from "./live.js";
-import { planned, watch } from "./operating.js";
+import { refetch } from "./operating.js";
 import { pager } from "./pager.js";
 import { Table } from "./table.js";
 
@@ -33,7 +32,7 @@ const kinds = new Table(byId("kinds"), [
 
 const tasks = new Table(byId("tasks"), [
   { title: "Project", cls: "first", show: (each) => ({ text: each.project, href: projectPage(each.project) }) },
-  { title: "URL", cls: "wide full", show: (each) => ({ text: each.url, href: `/task/${encodeURIComponent(`${each.project}:${each.taskid}`)}` }) },
+  { title: "URL", cls: "wide full", show: (each) => ({ text: each.url, href: taskPage(each.project, each.taskid) }) },
   { title: "Error", cls: "wide full", show: (each) => ({ sign: each.error + each.logs, node: () => error(each) }) },
   { title: "Last try", cls: "nowrap", show: (each) => when(each.last_at) },
   { title: "Next", show: (each) => (each.is_given_up ? "given up" : "is tried again") },
@@ -106,27 +105,7 @@ async function refetchKind({ kind, callback, status_code: code }) {
   await refetch(`${plural(left, "task")} of ${plural(items.length, "project")}`, {
     names: items.map((each) => each.name),
     arguments: which,
-  });
+  }, () => page.refresh());
 }
 
-const refetchTask = ({ project, taskid, url }) => refetch(url, { names: [project], arguments: { tasks: [taskid] } });
-
-async function refetch(what, asked) {
-  const request = { operation: "refetch", ...asked };
-  const plan = await planned(request);
-  if (!plan) return;
-  const more = plan.count > plan.names.length ? `, and ${count(plan.count - plan.names.length)} more` : "";
-  const id = newId(); // a repeated request with the same id is done once
-  const batch = await dialog({
-    title: `Fetch ${what} again?`,
-    content: [
-      h("p", { class: "names" }, plan.names.join(", ") + more),
-      h("p", {}, "They begin anew, with all their tries. Correct the script first, if it is at fault. Projects that do not run are reported as failed."),
-      plan.faults.map((fault) => h("p", { class: "fault" }, fault)),
-    ],
-    confirm: "Fetch again",
-    busy: "Starting…",
-    accept: () => post("/batches", { ...request, id, plan: plan.digest }),
-  });
-  if (batch) await watch(batch, () => page.refresh());
-}
+const refetchTask = ({ project, taskid, url }) => refetch(url, { names: [project], arguments: { tasks: [taskid] } }, () => page.refresh());

@@ -18,6 +18,8 @@ export function rate(value) {
 
 export const percent = (value) => (known(value) ? `${Math.round(value * 100)} %` : UNKNOWN);
 
+export const inSeconds = (value) => (known(value) ? `${value.toFixed(2)} s` : UNKNOWN);
+
 export const megabytes = (bytes) => (bytes ? `${Math.round(bytes / 2 ** 20)} MB` : UNKNOWN);
 
 /** Anybody may have written a time; of one that no calendar has, a date would be an exception. */

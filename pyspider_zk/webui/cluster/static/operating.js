@@ -137,17 +137,22 @@ function askArguments(request, size) {
   });
 }
 
+/** The first projects that are selected, and how many more. */
+function named({ count: all, names }) {
+  const more = all > names.length ? `, and ${count(all - names.length)} more` : "";
+  return h("p", { class: "names" }, names.join(", ") + more);
+}
+
 function confirm(request, plan) {
   const { operation } = request;
   const isDelete = operation === "delete";
-  const more = plan.count > plan.names.length ? `, and ${count(plan.count - plan.names.length)} more` : "";
   const id = newId(); // a repeated request with the same id is done once
   const title = `${PHRASES[operation]} ${plural(plan.count, "project")}`;
   const words = Object.entries(plan.arguments).map(([name, value]) => `${name} ${value}`).join(", ");
   return dialog({
     title: `${title}?`,
     content: [
-      h("p", { class: "names" }, plan.names.join(", ") + more),
+      named(plan),
       h("p", {}, `The batch has ${plural(plan.jobs, "job")}${words && !isDelete ? `: ${words}` : ""}.`),
       plan.faults.map((fault) => h("p", { class: "fault" }, fault)),
       isDelete && deletionContent(),
@@ -161,4 +166,24 @@ function confirm(request, plan) {
       return post("/batches", { ...request, id, plan: plan.digest });
     },
   });
+}
+
+/** Ask for confirmation, and have tasks fetched again; what says which in a few words. */
+export async function refetch(what, asked, done) {
+  const request = { operation: "refetch", ...asked };
+  const plan = await planned(request);
+  if (!plan) return;
+  const id = newId(); // a repeated request with the same id is done once
+  const batch = await dialog({
+    title: `Fetch ${what} again?`,
+    content: [
+      named(plan),
+      h("p", {}, "They begin anew, with all their tries. Correct the script first, if it is at fault. Projects that do not run are reported as failed."),
+      plan.faults.map((fault) => h("p", { class: "fault" }, fault)),
+    ],
+    confirm: "Fetch again",
+    busy: "Starting…",
+    accept: () => post("/batches", { ...request, id, plan: plan.digest }),
+  });
+  if (batch) await watch(batch, done);
 }

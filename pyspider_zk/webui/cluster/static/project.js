@@ -6,7 +6,8 @@ import { count, rate, since, until, when } from "./format.js";
 import { live } from "./live.js";
 import { operate } from "./operating.js";
 import { Table } from "./table.js";
-import { badges, tiles } from "./tiles.js";
+import { tiles } from "./tiles.js";
+import { triesTable } from "./tries-table.js";
 
 const { name } = read({ name: "" });
 const path = `/projects/${encodeURIComponent(name)}`;
@@ -23,23 +24,13 @@ const failures = new Table(byId("failures"), [
   { title: "Last", cls: "nowrap", show: (each) => when(each.last_at) },
 ], { key: (each) => JSON.stringify([each.kind, each.callback, each.status_code]) });
 
-const seconds = (value) => (value === null ? "–" : `${value.toFixed(2)} s`);
-
-const tries = new Table(byId("tries"), [
-  { title: "When", cls: "nowrap first", show: (each) => when(each.at) },
-  { title: "URL", cls: "wide full", show: (each) => ({ text: each.url, href: `/task/${encodeURIComponent(`${name}:${each.taskid}`)}` }) },
-  { title: "State", show: (each) => badges([each.ok === null ? ["sent", ""] : each.ok ? ["done", "good"] : ["failed", "bad"]]) },
-  { title: "Status code", cls: "num", show: (each) => each.status_code ?? "–" },
-  { title: "Fetched in", cls: "num", show: (each) => seconds(each.fetch_time) },
-  { title: "Processed in", cls: "num", show: (each) => seconds(each.process_time) },
-  { title: "Links", cls: "num", show: (each) => count(each.follows) },
-], { key: (each) => `${each.at} ${each.taskid} ${each.ok}` });
+const tries = triesTable(byId("tries"));
 
 async function load() {
   const [{ at, items, missing }, failing, latest] = await Promise.all([
     ask("/workload", { query: { pattern: name } }),
     ask("/failures", { query: { project: name } }),
-    ask(`${path}/tries`, { query: { limit: TRIES } }),
+    ask("/tries", { query: { project: name, limit: TRIES } }),
   ]);
   const project = items.find((each) => each.name === name);
   const script = project && project.updatetime !== saved ? await ask(`${path}/script`) : null;

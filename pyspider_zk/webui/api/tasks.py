@@ -1,0 +1,212 @@
+"""Tasks: all that is known of one, and the latest tries of all."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+from xmlrpc.client import Fault
+
+from marshmallow import Schema, fields, validate
+
+from pyspider_zk.errors import NotFound, Unavailable
+from pyspider_zk.projects.rows import is_number
+from pyspider_zk.tasks.database import task_database
+from pyspider_zk.tasks.documents import DOCUMENTS
+from pyspider_zk.tasks.failures import error_of, spellings
+from pyspider_zk.webui.api.backend import backend
+from pyspider_zk.webui.api.blueprint import Part
+from pyspider_zk.webui.api.schemas import (
+    STORABLE,
+    about,
+    measure_field,
+    number_field,
+    text_field,
+    time_field,
+)
+
+blueprint = Part("tasks", __name__, description="Tasks and their tries")
+
+Row = Mapping[str, Any]
+
+INFO = "_on_get_info"
+"""The id of what asks a script for its settings: no task, and without a row."""
+
+
+class TriesQuerySchema(Schema):
+    """Which tries."""
+
+    project = fields.String(
+        load_default="", validate=STORABLE, metadata=about("the name of one; empty: all")
+    )
+    limit = fields.Integer(
+        load_default=25, validate=validate.Range(1, 100), metadata=about("how many at most")
+    )
+
+
+class TrySchema(Schema):
+    """A try of a task."""
+
+    project = text_field()
+    taskid = text_field()
+    url = text_field()
+    ok = fields.Boolean(required=True, allow_none=True, metadata=about("null: it has not ended"))
+    status_code = number_field("of the answer", allow_none=True)
+    fetch_time = measure_field("seconds that fetching took", allow_none=True)
+    process_time = measure_field("seconds that its script took", allow_none=True)
+    follows = number_field("links that its script followed", allow_none=True)
+
+
+class LatestTrySchema(TrySchema):
+    """A try and when it was."""
+
+    at = time_field("when it was sent, or ended, seconds since the epoch")
+
+
+class TriesSchema(Schema):
+    """Tries, the latest first."""
+
+    items = fields.List(fields.Nested(LatestTrySchema), required=True)
+    missing = fields.List(fields.String(), required=True, metadata=about("what does not answer"))
+
+
+class TaskQuerySchema(Schema):
+    """Which task."""
+
+    project = fields.String(required=True, validate=STORABLE, metadata=about("its project's name"))
+    id = fields.String(required=True, validate=STORABLE, metadata=about("its id"))
+
+
+class TaskSchema(TrySchema):
+    """A task: its last try, its next one, and what is stored of it."""
+
+    state = text_field("ACTIVE, SUCCESS, FAILED or BAD")
+    callback = text_field("the method of the script that gets the page; empty: not known")
+    crawled_at = fields.Float(required=True, allow_none=True, metadata=about("last try's end"))
+    due_at = fields.Float(
+        required=True, allow_none=True, metadata=about("when an ACTIVE task is due; null: at once")
+    )
+    retried = number_field("failed tries since it was requested", allow_none=True)
+    retries = number_field("tries more that it may have; null: the usual", allow_none=True)
+    priority = measure_field("the highest comes first", allow_none=True)
+    error = text_field("of the last try")
+    logs = text_field("what its script logged in the last try")
+    documents = fields.Dict(
+        keys=fields.String(),
+        values=fields.String(),
+        required=True,
+        metadata=about("the stored columns and the result, as JSON"),
+    )
+
+
+@blueprint.route("/tries")
+@blueprint.query(TriesQuerySchema)
+@blueprint.tells(TriesSchema)
+def list_tries(query: dict[str, Any]) -> dict[str, Any]:
+    """List the latest tries; of those that have ended it is not told that they were sent.
+
+    Owners have them in memory, a hundred of each project at most.
+    """
+    try:
+        found = backend().rpc.get_active_tasks(query["project"] or None, query["limit"])
+    except (OSError, Fault) as error:
+        return {"items": [], "missing": [f"the schedulers cannot be asked: {error}"]}
+    tries = [{"at": at, **_tried(task)} for at, task in found if task.get("taskid") != INFO]
+    return {"items": list(_without_sent(tries)), "missing": []}
+
+
+def _without_sent(tries: Iterable[Row]) -> Iterator[Row]:
+    """Yield tries, the latest first, but for the sending of those that have ended since."""
+    later: set[tuple[str, str]] = set()
+    for each in tries:
+        key = each["project"], each["taskid"]
+        if each["ok"] is not None or key not in later:
+            yield each
+        later.add(key)
+
+
+@blueprint.route("/task")
+@blueprint.query(TaskQuerySchema)
+@blueprint.tells(TaskSchema, errors=(404,))
+def get_task(query: dict[str, str]) -> dict[str, Any]:
+    """Return a task."""
+    name, taskid = query["project"], query["id"]
+    try:
+        row = _row(name, taskid)
+        result = _result(name, taskid)
+    except NotFound:
+        raise
+    except Exception as error:  # each database has its own errors
+        raise Unavailable(f"the databases do not answer: {error!r}") from error
+    schedule, process, track = (
+        _mapping(row.get(each)) for each in ("schedule", "process", "track")
+    )
+    fetched, processed = _mapping(track.get("fetch")), _mapping(track.get("process"))
+    ok = bool(processed.get("ok")) if processed else None
+    return {
+        **_tried({**row, "project": name, "taskid": taskid}),
+        "ok": ok,
+        "state": backend().config["taskdb"].status_to_string(row.get("status")),
+        "callback": _text(process.get("callback")),
+        "crawled_at": _measured(row.get("lastcrawltime")),
+        "due_at": _measured(schedule.get("exetime")),
+        "retried": _counted(schedule.get("retried")),
+        "retries": _counted(schedule.get("retries")),
+        "priority": _measured(schedule.get("priority")),
+        "error": error_of(processed, fetched) if ok is False else "",
+        "logs": _text(processed.get("logs")),
+        "documents": {
+            name: json.dumps(value, indent=2, ensure_ascii=False, default=repr)
+            for name, value in [*((each, row.get(each)) for each in DOCUMENTS), ("result", result)]
+            if value
+        },
+    }
+
+
+def _row(project: str, taskid: str) -> Row:
+    """Return a task's row.
+
+    Raises:
+        NotFound: there is none, or it cannot be read.
+    """
+    found = task_database(backend().config["taskdb"]).get_many(project, spellings(taskid), ())
+    if not found:
+        raise NotFound(f"project {project!r} has no task {taskid!r}")
+    if (row := next(iter(found.values()))) is None:
+        raise NotFound(f"the row of task {taskid!r} of project {project!r} cannot be read")
+    return row
+
+
+def _result(project: str, taskid: str) -> Any:
+    resultdb = backend().config["resultdb"]
+    found = resultdb.get(project, taskid) if resultdb else None
+    return found and found.get("result")
+
+
+def _tried(task: Row) -> dict[str, Any]:
+    """Return what a task says of its last try; anything may stand in it."""
+    has_ended = "type" not in task  # only what is sent has one
+    track = _mapping(task.get("track") if has_ended else None)
+    fetched, processed = _mapping(track.get("fetch")), _mapping(track.get("process"))
+    return {
+        **{name: str(task.get(name)) for name in ("project", "taskid", "url")},
+        "ok": bool(processed.get("ok")) if has_ended else None,
+        "status_code": _counted(fetched.get("status_code")),
+        "fetch_time": _measured(fetched.get("time")),
+        "process_time": _measured(processed.get("time")),
+        "follows": _counted(processed.get("follows")),
+    }
+
+
+def _mapping(value: object) -> Row:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _counted(value: object) -> int | None:
+    return value if type(value) is int else None
+
+
+def _measured(value: object) -> float | None:
+    return value if is_number(value) else None

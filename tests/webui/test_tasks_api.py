@@ -1,0 +1,111 @@
+"""What the API tells of a task, of a real web UI at a real cluster."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from pyspider.webui.app import app as stock_app
+
+from pyspider_zk.webui.instance import ClusterWebUI
+from tests.support.live_cluster import LiveCluster
+
+pytestmark = pytest.mark.zk
+
+LOGS = "Traceback\nKeyError: no title"
+TRACK = {
+    "fetch": {"ok": True, "time": 0.5, "status_code": 200},
+    "process": {"ok": False, "time": 0.25, "follows": 3, "exception": "no title", "logs": LOGS},
+}
+ROW = {
+    "url": "http://u",
+    "status": 1,
+    "lastcrawltime": 1e9,
+    "schedule": {"exetime": 2e9, "retried": 1, "retries": 5, "priority": 2},
+    "fetch": {},
+    "process": {"callback": "page"},
+    "track": TRACK,
+}
+
+
+@pytest.fixture
+def client(ui: ClusterWebUI, cluster: LiveCluster) -> Iterator[Any]:
+    """Give a client of a web UI whose cluster has no scheduler."""
+    cluster.project("p")
+    with cluster.scheduler():
+        pass
+    with ui.joined(cluster.settings, cluster.queues()):
+        yield stock_app.test_client()
+
+
+def ask(client: Any, taskid: str, code: int = 200) -> Any:
+    answer = client.get("/api/v1/task", query_string={"project": "p", "id": taskid})
+    assert answer.status_code == code, answer.text
+    return json.loads(answer.text)
+
+
+def test_a_task_is_told_with_its_last_try_and_its_next(client: Any, ui: ClusterWebUI) -> None:
+    ui.config["taskdb"].insert("p", "a b/c", ROW)
+    ui.config["resultdb"].save("p", "a b/c", "http://u", {"title": "<t>"})
+    found = ask(client, "a b/c")
+    documents = found.pop("documents")
+    assert found == {
+        "project": "p",
+        "taskid": "a b/c",
+        "url": "http://u",
+        "state": "ACTIVE",
+        "callback": "page",
+        "crawled_at": 1e9,
+        "due_at": 2e9,
+        "priority": 2,
+        "retried": 1,
+        "retries": 5,
+        "error": "KeyError: no title",
+        "logs": LOGS,
+        "ok": False,
+        "status_code": 200,
+        "fetch_time": 0.5,
+        "process_time": 0.25,
+        "follows": 3,
+    }
+    assert json.loads(documents["track"]) == TRACK
+    assert json.loads(documents["result"]) == {"title": "<t>"}
+    assert "fetch" not in documents
+
+
+def test_a_task_that_was_never_tried_has_no_try(client: Any, ui: ClusterWebUI) -> None:
+    ui.config["taskdb"].insert("p", "new", {"url": "http://u", "status": 1, "schedule": {}})
+    found = ask(client, "new")
+    tried = ("ok", "status_code", "fetch_time", "crawled_at", "due_at", "retries")
+    assert [found[name] for name in tried] == [None] * 6
+
+
+def test_a_number_that_a_script_took_for_an_id_is_found(client: Any, ui: ClusterWebUI) -> None:
+    ui.config["taskdb"].insert("p", 7, {"url": "http://u", "status": 2, "schedule": {}})
+    assert ask(client, "7")["state"] == "SUCCESS"
+
+
+@pytest.mark.parametrize("junk", ["[]", '"text"', "7", '{"fetch": 1, "process": [1]}', "{"])
+def test_junk_in_a_row_fails_no_answer(client: Any, ui: ClusterWebUI, junk: str) -> None:
+    taskdb = ui.config["taskdb"]
+    taskdb.insert("p", "odd", {"url": None, "status": 9})
+    columns = ("schedule", "fetch", "process", "track")
+    for column in columns:
+        taskdb._execute(f"UPDATE `taskdb_p` SET {column} = ?", [junk])  # noqa: S608
+    taskdb._execute("UPDATE `taskdb_p` SET lastcrawltime = 'yesterday'")
+    if junk == "{":
+        assert "cannot be read" in ask(client, "odd", 404)["detail"]
+    else:
+        assert ask(client, "odd")["state"] == "UNKNOWN"
+
+
+def test_a_task_that_there_is_not_is_told(client: Any) -> None:
+    assert "has no task 'nothing'" in ask(client, "nothing", 404)["detail"]
+
+
+def test_a_database_that_does_not_answer_is_told(
+    client: Any, ui: ClusterWebUI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ui.config["taskdb"].insert("p", "a", ROW)
+    monkeypatch.setattr(ui.config["resultdb"], "get", lambda *_: 1 / 0)
+    assert "do not answer" in ask(client, "a", 503)["detail"]
