@@ -10,10 +10,13 @@ _EDITOR = "pyspider/webui/templates/debug.html"
 _DATA = "code within a page is forbidden by its content security policy; data is not"
 _LOADED = """    <script src="{{ url_for('static', filename='page_data.js') }}"></script>\n"""
 
-REMOVED = tuple(
-    f"pyspider/webui/{name}"
-    for page in ("index", "task", "tasks")
-    for name in (f"templates/{page}.html", f"static/{page}.min.js", f"static/{page}.min.css")
+REMOVED = (
+    "pyspider/webui/static/webpack.config.js",
+    *(
+        f"pyspider/webui/{name}"
+        for page in ("index", "task", "tasks")
+        for name in (f"templates/{page}.html", f"static/{page}.min.js", f"static/{page}.min.css")
+    ),
 )
 """Pages in whose place the cluster's stand."""
 

@@ -249,6 +249,7 @@ EDITS = (
         "    return lead_to('tries', project=request.args.get('project', ''))\n\n\n",
         _NARROW,
     ),
+    Edit(_TASK, "\napp.template_filter('format_date')(utils.format_date)", "", _NARROW),
     Edit(
         _TASK,
         "from flask import abort, render_template, request, json\n",

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from time import monotonic
 from typing import Any, Self
@@ -100,15 +99,21 @@ class Presence:
 
     def _register(self) -> None:
         waiter = Waiter()
-        if not waiter.until(self._is_registered, PATIENCE):
-            raise waiter.fault or SessionLost("the ZooKeeper session ended while registering")
 
-    def _is_registered(self) -> bool:
-        ensure_meta(self.connection, self._tree, self._meta)
-        with suppress(SessionLost):
-            self._node.stand()
+        def stands() -> bool:
+            try:
+                ensure_meta(self.connection, self._tree, self._meta)
+                self._node.stand()
+            except SessionLost as error:
+                raise Unavailable(str(error)) from error
+            except Unavailable as error:
+                if waiter.fault is None:
+                    logger.warning("waits until it is registered: %s", error)
+                raise
             return True
-        return False
+
+        if not waiter.until(stands, PATIENCE) and waiter.fault:
+            raise waiter.fault
 
     def _turn(self) -> float | None:
         try:

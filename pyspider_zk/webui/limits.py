@@ -53,7 +53,7 @@ def _check_size() -> None:
 
 
 def _check_update() -> Response | None:
-    """Check what the dashboard writes into a project's row by the rules of operations.
+    """Check what `/update` writes into a project's row by the rules of operations.
 
     A rate that is no number would keep the project from being scheduled.
     """

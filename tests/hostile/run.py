@@ -146,6 +146,15 @@ PAGES = (
     f"/results?project={HOSTILE}&limit=500",
     f"/debug/{HOSTILE}",
 )
+ANSWERS = (
+    f"/api/v1/tries?project={HOSTILE}&limit=100",
+    f"/api/v1/task?project={HOSTILE}&id=title-script-0",
+    f"/api/v1/task?project={HOSTILE}&id=failure-escapes-0",
+    f"/api/v1/failures/tasks?project={HOSTILE}&limit=1000",
+)
+LONGEST_ANSWER = 4_000_000
+"""Characters."""
+
 _RUNS = re.compile(r"\s*[=+\-@\t\r]")
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
 
@@ -173,6 +182,10 @@ def _shown_wrongly(cluster: Besieged) -> Iterator[str]:
             yield f"{path}: {status} {text:.200}"
         if SCRIPT in text or "<script>alert(31337)" in text:
             yield f"{path}: runs what a page says"
+    for path in ANSWERS:
+        status, text = _page(cluster, path)
+        if status != 200 or len(text) > LONGEST_ANSWER:
+            yield f"{path}: {status}, {len(text)} characters: {text:.200}"
     for path in (f"/results/dump/{HOSTILE}.{form}" for form in ("csv", "txt", "json")):
         status, text = _page(cluster, path)
         if status != 200 or "title-formula" not in text:

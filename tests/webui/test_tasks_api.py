@@ -82,7 +82,9 @@ def test_a_task_that_was_never_tried_has_no_try(client: Any, ui: ClusterWebUI) -
 
 def test_a_number_that_a_script_took_for_an_id_is_found(client: Any, ui: ClusterWebUI) -> None:
     ui.config["taskdb"].insert("p", 7, {"url": "http://u", "status": 2, "schedule": {}})
-    assert ask(client, "7")["state"] == "SUCCESS"
+    ui.config["resultdb"].save("p", 7, "http://u", 0)
+    found = ask(client, "7")
+    assert (found["state"], found["documents"]["result"]) == ("SUCCESS", "0")
 
 
 @pytest.mark.parametrize("junk", ["[]", '"text"', "7", '{"fetch": 1, "process": [1]}', "{"])
@@ -97,6 +99,24 @@ def test_junk_in_a_row_fails_no_answer(client: Any, ui: ClusterWebUI, junk: str)
         assert "cannot be read" in ask(client, "odd", 404)["detail"]
     else:
         assert ask(client, "odd")["state"] == "UNKNOWN"
+
+
+@pytest.mark.parametrize("junk", [None, "", "{", b"\xff", 7, "[" * 980 + "]" * 980])
+def test_junk_in_a_result_fails_no_answer(client: Any, ui: ClusterWebUI, junk: Any) -> None:
+    ui.config["taskdb"].insert("p", "a", ROW)
+    resultdb = ui.config["resultdb"]
+    resultdb.save("p", "a", "http://u", {})
+    resultdb._execute("UPDATE `resultdb_p` SET result = ?", [junk])
+    assert "result" in ask(client, "a")["documents"]
+
+
+def test_a_result_is_cut_wherever_it_becomes_too_long(client: Any, ui: ClusterWebUI) -> None:
+    ui.config["taskdb"].insert("p", "a", ROW)
+    for long in ("x" * 200_000, [[[[list(range(9_000))]]]], json.loads("[" * 400 + "]" * 400)):
+        ui.config["resultdb"].save("p", "a", "http://u", long)
+        told = ask(client, "a")["documents"]["result"]
+        assert len(told) < 100_100
+        assert told.endswith("it is longer")
 
 
 def test_a_task_that_there_is_not_is_told(client: Any) -> None:

@@ -1,5 +1,6 @@
 """Tasks: all that is known of one, and the latest tries of all."""
 
+import io
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -10,7 +11,7 @@ from marshmallow import Schema, fields, validate
 from pyspider_zk.errors import NotFound, Unavailable
 from pyspider_zk.projects.rows import is_number
 from pyspider_zk.tasks.database import task_database
-from pyspider_zk.tasks.documents import DOCUMENTS
+from pyspider_zk.tasks.documents import DOCUMENTS, UNREADABLE
 from pyspider_zk.tasks.failures import error_of, spellings
 from pyspider_zk.webui.api.backend import backend
 from pyspider_zk.webui.api.blueprint import Part
@@ -26,6 +27,11 @@ from pyspider_zk.webui.api.schemas import (
 blueprint = Part("tasks", __name__, description="Tasks and their tries")
 
 Row = Mapping[str, Any]
+
+MOST_TEXT = 100_000
+"""Characters of a document or log that an answer has, at most."""
+
+_ENCODER = json.JSONEncoder(indent=2, ensure_ascii=False, default=repr)
 
 INFO = "_on_get_info"
 """The id of what asks a script for its settings: no task, and without a row."""
@@ -93,7 +99,7 @@ class TaskSchema(TrySchema):
         keys=fields.String(),
         values=fields.String(),
         required=True,
-        metadata=about("the stored columns and the result, as JSON"),
+        metadata=about("the stored columns and the result, as JSON, or its beginning"),
     )
 
 
@@ -131,7 +137,7 @@ def get_task(query: dict[str, str]) -> dict[str, Any]:
     name, taskid = query["project"], query["id"]
     try:
         row = _row(name, taskid)
-        result = _result(name, taskid)
+        result = _result(name, row["taskid"])
     except NotFound:
         raise
     except Exception as error:  # each database has its own errors
@@ -152,12 +158,8 @@ def get_task(query: dict[str, str]) -> dict[str, Any]:
         "retries": _counted(schedule.get("retries")),
         "priority": _measured(schedule.get("priority")),
         "error": error_of(processed, fetched) if ok is False else "",
-        "logs": _text(processed.get("logs")),
-        "documents": {
-            name: json.dumps(value, indent=2, ensure_ascii=False, default=repr)
-            for name, value in [*((each, row.get(each)) for each in DOCUMENTS), ("result", result)]
-            if value
-        },
+        "logs": _text(processed.get("logs"))[:MOST_TEXT],
+        "documents": {**_documents(row), **result},
     }
 
 
@@ -170,15 +172,37 @@ def _row(project: str, taskid: str) -> Row:
     found = task_database(backend().config["taskdb"]).get_many(project, spellings(taskid), ())
     if not found:
         raise NotFound(f"project {project!r} has no task {taskid!r}")
-    if (row := next(iter(found.values()))) is None:
+    ((stored, row),) = list(found.items())[:1]
+    if row is None:
         raise NotFound(f"the row of task {taskid!r} of project {project!r} cannot be read")
-    return row
+    return {**row, "taskid": stored}
 
 
-def _result(project: str, taskid: str) -> Any:
+def _documents(row: Row) -> dict[str, str]:
+    return {name: _document(row[name]) for name in DOCUMENTS if row.get(name)}
+
+
+def _result(project: str, taskid: Any) -> dict[str, str]:
+    """Return what is stored as a task's result, if there is one."""
     resultdb = backend().config["resultdb"]
-    found = resultdb.get(project, taskid) if resultdb else None
-    return found and found.get("result")
+    try:
+        found = resultdb.get(project, taskid) if resultdb else None
+    except UNREADABLE as error:
+        return {"result": f"it cannot be read: {error!r:.200}"}
+    return {"result": _document(found["result"])} if found else {}
+
+
+def _document(value: Any) -> str:
+    """Return JSON for people, or its beginning: a page may have made it as large as it likes."""
+    text, left = io.StringIO(), MOST_TEXT
+    try:
+        for piece in _ENCODER.iterencode(value):
+            left -= text.write(piece[:left])
+            if left <= 0:
+                return f"{text.getvalue()}\n... it is longer"
+    except UNREADABLE as error:
+        return f"it cannot be shown: {error!r:.200}"
+    return text.getvalue()
 
 
 def _tried(task: Row) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import { count, percent, rate } from "./format.js";
 import { badges } from "./tiles.js";
 
 /** The words for what a member is doing; `evicted` and `pins` are not in every answer. */
-export function states(member) {
+function states(member) {
   return [
     member.leader && ["leader", "accent"],
     member.gone && ["not running", "bad"],

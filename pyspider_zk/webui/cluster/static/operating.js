@@ -10,7 +10,7 @@ const BETWEEN = 700; // milliseconds between two requests for a batch
 const FINAL = [401, 404]; // later requests will return the same
 
 /** Poll a batch until it has ended; call onUpdate(batch, fault) each time, until it returns false. */
-export async function follow(batch, onUpdate) {
+async function follow(batch, onUpdate) {
   let fault = null;
   while (onUpdate(batch, fault) !== false && !ended(batch) && !FINAL.includes(fault?.status)) {
     await new Promise((resolve) => setTimeout(resolve, BETWEEN));
@@ -22,11 +22,10 @@ export async function follow(batch, onUpdate) {
       fault = error;
     }
   }
-  return batch;
 }
 
 /** Return what a request for a batch would do; undefined, and said why, if it is refused. */
-export async function planned(request) {
+async function planned(request) {
   try {
     return await post("/batches", { ...request, dry_run: true });
   } catch (error) {
@@ -38,7 +37,7 @@ export async function planned(request) {
 let followed = null;
 
 /** Show the progress of a batch in the page's line for it, until it has ended or another is watched. */
-export async function watch(batch, done) {
+async function watch(batch, done) {
   followed = batch.id;
   const box = byId("batch");
   const text = h("span", { role: "status", "aria-live": "polite" });
@@ -72,28 +71,30 @@ const STATUSES = ["TODO", "STOP", "CHECKING", "DEBUG", "RUNNING"];
 const FIELDS = {
   rate: ({ rate = 1, burst = 3 }) => [number("Tasks per second", "rate", rate), number("At once (burst)", "burst", burst)],
   group: ({ group = "" }) => [field("Group; several words name several groups", h("input", { name: "group", value: group, autocomplete: "off" }))],
-  status: ({ status = "RUNNING" }) => [field("Status", h("select", { name: "status" }, STATUSES.map((each) => h("option", { selected: each === status }, each))))],
+  status: ({ status = "RUNNING" }) => [field("Status", h("select", { name: "status" }, [...new Set([...STATUSES, status])].map((each) => h("option", { selected: each === status }, each))))],
 };
 
 const field = (title, input) => h("label", {}, title, input);
 const number = (title, name, value) => field(title, h("input", { name, type: "number", value, step: "any", min: 0, required: true }));
 const given = (form) => Object.fromEntries([...form.elements].filter((each) => each.name).map((each) => [each.name, each.type === "number" ? Number(each.value) : each.value]));
 
-/** A cell of a table with a value of a project that can be changed there. node() makes what shows the value. */
-export function changeable(operation, project, node, done) {
+/** A cell of a table with a value of a project that can be changed there. node() makes what shows the value, why explains it. */
+export function changeable(operation, project, { node, why }, done) {
   const { name, status, group, rate, burst, numbers } = project;
   const sign = JSON.stringify([status, group, rate, burst, numbers?.paused, numbers?.quarantined]);
-  if ("looksOnly" in document.documentElement.dataset) return { sign, node };
-  return { sign, node: () => h("button", { type: "button", class: "value", title: `change the ${operation} of ${name}`, onclick: () => change(operation, project, done) }, node()) };
+  if ("looksOnly" in document.documentElement.dataset) return { sign, node, title: why };
+  const title = [why, `change the ${operation} of ${name}`].filter(Boolean).join("; ");
+  return { sign, node: () => h("button", { type: "button", class: "value", title, onclick: () => change(operation, project, done) }, node()) };
 }
 
 async function change(operation, project, done) {
+  const id = newId(); // a repeated request with the same id is done once
   const batch = await dialog({
     title: `${PHRASES[operation]} ${project.name}`,
     content: FIELDS[operation](project),
     confirm: "Set",
     busy: "Setting…",
-    accept: (form) => post("/batches", { operation, names: [project.name], arguments: given(form), id: newId() }),
+    accept: (form) => post("/batches", { operation, names: [project.name], arguments: given(form), id }),
   });
   if (batch) await watch(batch, done);
 }

@@ -30,10 +30,10 @@ function status(project) {
   const { status, numbers } = project;
   const reason = numbers?.quarantined;
   const more = [numbers?.paused && ["paused", "warn"], reason && ["quarantine", "bad"]].filter(Boolean);
-  return { ...change("status", project, badges([[status, COLOURS[status] ?? ""], ...more]).node), title: reason };
+  return change("status", project, { ...badges([[status, COLOURS[status] ?? ""], ...more]), why: reason });
 }
 
-const change = (operation, project, node) => changeable(operation, project, node, () => page.refresh());
+const change = (operation, project, shown) => changeable(operation, project, shown, () => page.refresh());
 
 const actions = (project) => ({
   sign: project.name,
@@ -47,12 +47,12 @@ const actions = (project) => ({
 const table = new Table(byId("projects"), [
   selection.column((each) => each.name),
   { title: "Project", sort: "name", cls: "first", show: (each) => ({ text: each.name, href: projectPage(each.name) }) },
-  { title: "Group", sort: "group", show: (each) => change("group", each, () => each.group || "–") },
+  { title: "Group", sort: "group", show: (each) => change("group", each, { node: () => each.group || "–" }) },
   { title: "Status", sort: "status", show: status },
   { title: "Owner", sort: "owner", cls: "num", show: owner },
   { title: "Slot", sort: "slot", cls: "num", show: (each) => each.slot },
   { title: "Rate", sort: "rate_now", cls: "num", about: "tasks that ended per second over five minutes", show: number("rate_now", rate) },
-  { title: "Limit", sort: "rate", cls: "num", about: "tasks that may be sent per second, and at once", show: (each) => change("rate", each, () => `${rate(each.rate)}/${rate(each.burst)}`) },
+  { title: "Limit", sort: "rate", cls: "num", about: "tasks that may be sent per second, and at once", show: (each) => change("rate", each, { node: () => `${rate(each.rate)}/${rate(each.burst)}` }) },
   { title: "Pending", sort: "pending", cls: "num", about: "tasks in memory", show: number("pending") },
   { title: "Due", sort: "due", cls: "num", about: "tasks that wait only because of the rate limit", show: number("due") },
   { title: "Oldest due", sort: "oldest_due", cls: "num", about: "how long the oldest of them has waited at its owner", show: number("due_since", since) },

@@ -19,14 +19,14 @@ async function load() {
   return { at, missing, project: items.find((each) => each.name === name), task };
 }
 
-function show({ at, project, task }) {
+function show({ at, missing, project, task }) {
   const isKnown = typeof task !== "string";
   byId("unknown").hidden = isKnown;
-  if (isKnown) known(task, project, at);
+  if (isKnown) known(task, project, at, missing.length > 0);
   else say(byId("unknown"), `There is no such task: ${task}.`);
 }
 
-function known(task, project, at) {
+function known(task, project, at, isPartial) {
   const url = byId("url");
   say(url, task.url);
   if (/^https?:\/\//i.test(task.url)) url.href = task.url; // a script may have any other
@@ -42,18 +42,18 @@ function known(task, project, at) {
     { name: "Links", value: count(task.follows) },
     { name: "Priority", value: task.priority ?? "–" },
   ]);
-  const told = [task.error && ["serious", task.error], ...(task.state === "ACTIVE" ? waits(task, project, at) : [])].filter(Boolean);
+  const told = [task.error && ["serious", task.error], ...(task.state === "ACTIVE" ? waits(task, project, at, isPartial) : [])].filter(Boolean);
   byId("alerts").replaceChildren(...told.map(([cls, text]) => h("li", { class: cls }, text)));
   say(byId("log"), task.logs || "Nothing.");
   documents(task.documents);
 }
 
 /** Why a task that is to be fetched is not fetched yet. */
-function waits(task, project, at) {
+function waits(task, project, at, isPartial) {
   if (!project) return [["warning", `It waits for its project: there is no project ${name} any more.`]];
   const { status, numbers } = project;
   if (status !== "RUNNING" && status !== "DEBUG") return [["warning", `It waits until its project runs: it is ${status}.`]];
-  if (!numbers) return [["warning", "It waits for a scheduler: none has its project in memory."]];
+  if (!numbers) return [["warning", isPartial ? "It is not known what it waits for: its owner does not answer." : "It waits for a scheduler: none has its project in memory."]];
   if (numbers.quarantined) return [["warning", `It waits for its project, which is in quarantine: ${numbers.quarantined}`]];
   if (numbers.paused) return [["warning", "It waits because its project is paused after failures."]];
   if (task.due_at > at) return [];

@@ -10,9 +10,9 @@ const DEFAULTS = { project: "" };
 const state = read(DEFAULTS);
 const tries = triesTable(byId("tries"), true);
 
-const page = live(() => ask("/tries", { query: { ...state, limit: LIMIT } }), ({ items }) => {
+const page = live(() => ask("/tries", { query: { ...state, limit: LIMIT } }), ({ items, missing }) => {
   tries.show(items);
-  byId("empty").hidden = items.length > 0;
+  byId("empty").hidden = items.length > 0 || missing.length > 0;
 });
 
 bind(byId("filters"), state, () => {
