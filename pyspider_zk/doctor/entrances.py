@@ -27,6 +27,8 @@ REFUSALS = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.FOUND, HTT
 
 _CALL = b"<?xml version='1.0'?><methodCall><methodName>size</methodName></methodCall>"
 _XML = {"Content-Type": "text/xml"}
+_PAGES = {WEBUI.name: "/cluster/projects", RENDERER.name: "/"}
+"""What is asked for where no XML-RPC is served; the web UI's front page leads on in any case."""
 
 
 @dataclass(frozen=True)
@@ -63,12 +65,12 @@ def entrances(cluster: Cluster, settings: Settings) -> list[Entrance]:
 
 def tried(entrance: Entrance, context: ssl.SSLContext) -> Entrance:
     """Return an entrance with what it answered."""
-    is_page = entrance.name in (WEBUI.name, RENDERER.name)
+    page = _PAGES.get(entrance.name)
     try:
         connection = _connected(entrance.address, context)
         try:
-            if is_page:
-                connection.request("GET", "/")
+            if page:
+                connection.request("GET", page)
             else:
                 connection.request("POST", "/", _CALL, _XML)
             status = connection.getresponse().status

@@ -205,7 +205,7 @@ def tenures_of(member: str, lines: Iterable[Mapping[str, Any]]) -> Iterator[Slot
             yield SlotTenure(
                 *(member, slot, epoch, line["t"], loaded.get("t"), left.get("t"), gone.get("t")),
                 planned=left.get("planned", False),
-                clean=left.get("clean", False) and gone.get("open", False),
+                clean=left.get("clean", False) and gone.get("open", True),
                 uncommitted=slot in gone.get("uncommitted", ()),
                 received=line.get("clean"),
                 found={**late[key], **loaded.get("states", {})},
