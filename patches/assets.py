@@ -68,24 +68,6 @@ def _plain(*names: str) -> dict[str, str]:
 # docs/adr/0014.
 PACKAGES = (
     Package(
-        "bootstrap",
-        "3.4.1",
-        "sha512-yN5oZVmRCwe5aKwzRj6736nSmKDX7pLYwsXiCj/EYmo16hODaBiT4En5btW/jhBF/seV+XMx3aYwukYC3A49DA==",
-        "twitter-bootstrap/3.4.1",
-        {
-            name: f"dist/{name}"
-            for name in (
-                "css/bootstrap.min.css",
-                "js/bootstrap.min.js",
-                "fonts/glyphicons-halflings-regular.eot",
-                "fonts/glyphicons-halflings-regular.svg",
-                "fonts/glyphicons-halflings-regular.ttf",
-                "fonts/glyphicons-halflings-regular.woff",
-                "fonts/glyphicons-halflings-regular.woff2",
-            )
-        },
-    ),
-    Package(
         "codemirror",
         "5.65.20",
         "sha512-i5dLDDxwkFCbhjvL2pNjShsojoL3XHyDwsGv1jqETUoW+lzpBKKqNTUWgQwVAOa0tUm4BwekT455ujafi8payA==",

@@ -14,7 +14,7 @@ REMOVED = (
     "pyspider/webui/static/webpack.config.js",
     *(
         f"pyspider/webui/{name}"
-        for page in ("index", "task", "tasks")
+        for page in ("index", "result", "task", "tasks")
         for name in (f"templates/{page}.html", f"static/{page}.min.js", f"static/{page}.min.css")
     ),
 )
@@ -22,8 +22,7 @@ REMOVED = (
 
 # library, version that the templates ask for, ours, how often which template asks
 _RAISED = (
-    ("jquery", "1.11.0", "3.7.1", dict.fromkeys(("debug", "result"), 1)),
-    ("twitter-bootstrap", "3.1.1", "3.4.1", {"result": 2}),
+    ("jquery", "1.11.0", "3.7.1", {"debug": 1}),
     ("codemirror", "5.20.2", "5.65.20", {"debug": 16}),
 )
 
@@ -52,15 +51,12 @@ EDITS: tuple[Edit | Span, ...] = (
         "        logging.getLogger('webui').info('pages load js and css from %s', cdn)\n",
         "operators must see that browsers load code from elsewhere",
     ),
-    *(
-        Span(
-            f"pyspider/webui/templates/{name}.html",
-            "    <!--[if lt IE 9]>\n",
-            '    <meta name="description"',
-            '    <link rel="icon" href="data:,">\n',
-            "no script for Internet Explorer 8 from a server that is gone, and no 404 for an icon",
-        )
-        for name in ("debug", "result")
+    Span(
+        _EDITOR,
+        "    <!--[if lt IE 9]>\n",
+        '    <meta name="description"',
+        '    <link rel="icon" href="data:,">\n',
+        "no script for Internet Explorer 8 from a server that is gone, and no 404 for an icon",
     ),
     Span(
         _EDITOR,

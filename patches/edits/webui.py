@@ -16,6 +16,8 @@ _VIEWER = "who may only look is logged in as well; what guards the application r
 _APART = "what runs the script may be carried out in another process, which can be ended"
 _HOME = "the dashboard froze the browser with hundreds of projects; the cluster's page replaces it"
 _TASK = "pyspider/webui/task.py"
+_RESULT = "pyspider/webui/result.py"
+_ANY_ID = "an id is whatever a script's get_taskid returns, such as a URL"
 _NARROW = (
     "the pages of tasks fit no window, nor said what a task waits for; the cluster's replace them"
 )
@@ -249,6 +251,12 @@ EDITS = (
         "    return lead_to('tries', project=request.args.get('project', ''))\n\n\n",
         _NARROW,
     ),
+    Edit(
+        _TASK,
+        "@app.route('/task/<taskid>.json')",
+        "@app.route('/task/<path:taskid>.json', merge_slashes=False)",
+        _ANY_ID,
+    ),
     Edit(_TASK, "\napp.template_filter('format_date')(utils.format_date)", "", _NARROW),
     Edit(
         _TASK,
@@ -269,32 +277,47 @@ EDITS = (
         _PROPERTY,
         count=2,
     ),
+    Span(
+        _RESULT,
+        "@app.route('/results')",
+        "@app.route('/results/dump/<project>.<_format>')",
+        "@app.route('/results')\n"
+        "def result():\n"
+        "    return lead_to('results', project=request.args.get('project', ''))\n\n\n",
+        _NARROW,
+    ),
     Edit(
-        "pyspider/webui/result.py",
+        _RESULT,
+        "from flask import render_template, request, json\n",
+        "from flask import request\n",
+        _NARROW,
+    ),
+    Edit(
+        _RESULT,
+        "from .app import app\n",
+        "from .app import app\nfrom .cluster_pages import lead_to\n",
+        _NARROW,
+    ),
+    Edit(
+        _RESULT,
         "int(request.args.get('offset', 0)) or None",
         "int(request.args.get('offset', 0))",
         "a dump with a limit needs an offset, too",
     ),
     Edit(
-        "pyspider/webui/result.py",
+        _RESULT,
         "    results = resultdb.select(project, offset=offset, limit=limit)\n",
         "    results = result_dump.exported(resultdb, project, offset, limit)\n",
         "a reader of all results kept the database's lock, a table or a connection while it lasted",
     ),
     Edit(
-        "pyspider/webui/result.py",
+        _RESULT,
         "result_dump.dump_as_csv(results)",
         "result_dump.dump_as_csv(results, request.args.get('style') == 'spreadsheet')",
         "Excel shows a CSV without a byte order mark as Latin",
     ),
     Edit(
-        "pyspider/webui/templates/result.html",
-        'href="/results/dump/{{ project }}.csv"',
-        'href="/results/dump/{{ project }}.csv?style=spreadsheet"',
-        "who presses the button opens the file in a spreadsheet; programs get it as before",
-    ),
-    Edit(
-        "pyspider/webui/result.py",
+        _RESULT,
         "    resultdb = app.config['resultdb']\n    # force update project list\n",
         "    resultdb = app.config['resultdb']\n"
         "    if _format not in ('json', 'txt', 'csv'):\n"
@@ -303,7 +326,7 @@ EDITS = (
         "a format that there is not ended in status 500",
     ),
     Edit(
-        "pyspider/webui/result.py",
+        _RESULT,
         "    if project not in resultdb.projects:\n",
         "    projectdb = app.config['projectdb']\n"
         "    if project not in resultdb.projects and not projectdb.get(project, ['name']):\n",

@@ -16,10 +16,7 @@ from pyspider_zk.webui.page_data import configured
 MOST_BYTES = 16 * 2**20
 """Bytes of one request; a script or a task with its page is far smaller."""
 
-MOST_RESULTS = 1000
-"""On one page."""
-
-_LISTS = ("/tasks", "/active_tasks", "/results")
+_LISTS = ("/active_tasks", "/results/dump")
 _NUMBER = re.compile(r"-?[0-9]{1,9}")
 
 _OPERATIONS = {
@@ -69,7 +66,7 @@ def _check_update() -> Response | None:
 
 
 def _check_query() -> Response | None:
-    """Check how many entries of which project a page is to show."""
+    """Check how many entries of which project an answer is to have."""
     if not request.path.startswith(_LISTS):
         return None
     project = request.args.get("project", "")
@@ -78,8 +75,6 @@ def _check_query() -> Response | None:
     for name in ("offset", "limit"):
         if not _NUMBER.fullmatch(value := request.args.get(name, "0")):
             return _refused(f"{name} must be a whole number of at most 9 digits, not {value!r:.80}")
-    if request.path == "/results" and not 1 <= int(request.args.get("limit", "1")) <= MOST_RESULTS:
-        return _refused(f"limit must be 1 to {MOST_RESULTS}: all results are in /results/dump/")
     return None
 
 

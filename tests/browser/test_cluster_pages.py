@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.zk, pytest.mark.redis, pytest.mar
 
 PAGES = [
     *("", "steering", "projects", "project?name=news", "failures", "assignment", "batches"),
-    *("events", "dead-letters", "tries", "task?project=news&id=on_start"),
+    *("events", "dead-letters", "tries", "task?project=news&id=on_start", "results?project=news"),
 ]
 PHONE = {"width": 390, "height": 844}
 
@@ -496,6 +496,25 @@ def test_a_task_that_there_is_not_is_told(page: Page, web: Web, watch: PageWatch
     expect(page.locator("#unknown")).to_contain_text("project 'news' has no task 'nothing'")
     page.goto(web.url)
     forgive(watch, "404")
+
+
+def test_results_are_listed_and_lead_to_their_tasks(
+    page: Page, cluster: BrowsedCluster, site: str, picture: Picture, eventually: Eventually
+) -> None:
+    cluster.web.add_project("kept", status="RUNNING", script=SCRIPT.format(site=site))
+    cluster.look()
+    page.request.post("/api/v1/batches", data={"operation": "run", "names": ["kept"]})
+    eventually(lambda: cluster.web.results("kept") == 2)
+    page.goto("/results?project=kept")
+    expect(page.locator("#results tbody tr")).to_have_count(2)
+    expect(page.locator("#results thead")).to_contain_text("title")
+    expect(page.locator("#results")).to_contain_text("page /two")
+    expect(page.get_by_role("link", name="CSV")).to_have_attribute(
+        "href", "/results/dump/kept.csv?style=spreadsheet"
+    )
+    picture(page)
+    page.get_by_role("link", name=f"{site}/two").click()
+    expect(page.locator("#documents details[open] pre")).to_contain_text("page /two")
 
 
 def test_the_tasks_of_a_kind_are_paged(page: Page, cluster: BrowsedCluster) -> None:

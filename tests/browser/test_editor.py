@@ -162,7 +162,7 @@ def test_nothing_but_the_crawled_page_can_be_in_its_frame(
     forgive(watch, "Content Security Policy")
 
 
-@pytest.mark.parametrize("path", ["/", "/debug/any", "/results?project=any", "/cluster/"])
+@pytest.mark.parametrize("path", ["/", "/debug/any", "/cluster/results?project=any", "/cluster/"])
 def test_a_style_that_got_into_a_page_does_nothing(page: Page, path: str, watch: PageWatch) -> None:
     page.goto(path)
     with page.expect_console_message(lambda said: "style-src" in said.text):
@@ -171,7 +171,7 @@ def test_a_style_that_got_into_a_page_does_nothing(page: Page, path: str, watch:
     forgive(watch, "Content Security Policy")
 
 
-@pytest.mark.parametrize("path", ["/", "/debug/any", "/results?project=any", "/cluster/"])
+@pytest.mark.parametrize("path", ["/", "/debug/any", "/cluster/results?project=any", "/cluster/"])
 def test_code_that_got_into_a_page_does_not_run(page: Page, path: str, watch: PageWatch) -> None:
     page.goto(path)
     with page.expect_console_message(lambda said: "script-src" in said.text):

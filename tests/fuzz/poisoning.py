@@ -234,8 +234,8 @@ class Poisoning:
             "/api/v1/failures/tasks",
             "/api/v1/batches",
             "/api/v1/assignment",
-            f"/results?project={project}",
-            f"/tasks?project={project}",
+            f"/api/v1/results?project={project}",
+            f"/api/v1/tries?project={project}",
         ):
             refused, said = self.grip.web("GET", path)
             if refused:

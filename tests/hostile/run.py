@@ -142,14 +142,12 @@ def say(line: str) -> None:
 
 SHOWN = {"title-script", "title-formula", "failure-escapes"}
 """The kinds that are looked for."""
-PAGES = (
-    f"/results?project={HOSTILE}&limit=500",
-    f"/debug/{HOSTILE}",
-)
+PAGES = (f"/debug/{HOSTILE}",)
 ANSWERS = (
     f"/api/v1/tries?project={HOSTILE}&limit=100",
     f"/api/v1/task?project={HOSTILE}&id=title-script-0",
     f"/api/v1/task?project={HOSTILE}&id=failure-escapes-0",
+    f"/api/v1/results?project={HOSTILE}&limit=500",
     f"/api/v1/failures/tasks?project={HOSTILE}&limit=1000",
 )
 LONGEST_ANSWER = 4_000_000

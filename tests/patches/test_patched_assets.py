@@ -76,8 +76,8 @@ def assert_served(app: Any, url: str) -> None:
 
 
 def test_the_templates_ask_for_something() -> None:
-    assert len(templates()) == 2
-    assert len(asked_by_templates()) > 20
+    assert len(templates()) == 1
+    assert len(asked_by_templates()) >= 20
 
 
 def test_all_that_a_template_asks_for_is_served_here(app: Any) -> None:
@@ -94,7 +94,7 @@ def test_all_that_a_style_sheet_asks_for_is_served_here(app: Any) -> None:
         for sheet in sheets
         for url in references(sheet)
     }
-    assert len(asked) > 10
+    assert len(asked) >= 5
     for url in asked:
         assert_served(app, url)
 
@@ -113,7 +113,7 @@ def test_nothing_is_installed_that_no_page_asks_for() -> None:
 
 
 def test_no_template_names_another_server() -> None:
-    assert [FROM_ELSEWHERE.findall(text) for text in templates().values()] == [[]] * 2
+    assert [FROM_ELSEWHERE.findall(text) for text in templates().values()] == [[]]
 
 
 @pytest.mark.parametrize("package", assets.PACKAGES, ids=lambda package: package.spec)

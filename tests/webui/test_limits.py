@@ -81,17 +81,7 @@ def test_an_overlong_body_is_refused_by_pages_that_would_not_read_it(
     assert answer.status_code == 413
 
 
-@pytest.mark.parametrize("limit", ["0", "-1", "1001", "999999999"])
-def test_a_page_of_no_or_all_results_is_refused(client: Any, limit: str) -> None:
-    answer = client.get(f"/results?project=shop&limit={limit}")
-
-    assert answer.status_code == 400
-    assert "limit" in answer.text
-    assert client.get("/results?project=shop&limit=1000").status_code == 200
-    assert client.get(f"/results/dump/shop.json?limit={limit}").status_code == 200
-
-
-@pytest.mark.parametrize("page", ["/tasks", "/active_tasks", "/results", "/results/dump/shop.json"])
+@pytest.mark.parametrize("page", ["/active_tasks", "/results/dump/shop.json"])
 @pytest.mark.parametrize(
     ("name", "value"),
     [

@@ -27,6 +27,7 @@ from pyspider_zk.webui.api import (
     failures,
     overview,
     projects,
+    results,
     steering,
     tasks,
 )
@@ -63,6 +64,7 @@ _PARTS = (
         batches.blueprint,
         failures.blueprint,
         tasks.blueprint,
+        results.blueprint,
         overview.events,
         dead_letters.blueprint,
     ),

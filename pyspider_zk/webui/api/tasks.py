@@ -179,7 +179,7 @@ def _row(project: str, taskid: str) -> Row:
 
 
 def _documents(row: Row) -> dict[str, str]:
-    return {name: _document(row[name]) for name in DOCUMENTS if row.get(name)}
+    return {name: shown(row[name]) for name in DOCUMENTS if row.get(name)}
 
 
 def _result(project: str, taskid: Any) -> dict[str, str]:
@@ -189,12 +189,12 @@ def _result(project: str, taskid: Any) -> dict[str, str]:
         found = resultdb.get(project, taskid) if resultdb else None
     except UNREADABLE as error:
         return {"result": f"it cannot be read: {error!r:.200}"}
-    return {"result": _document(found["result"])} if found else {}
+    return {"result": shown(found["result"])} if found else {}
 
 
-def _document(value: Any) -> str:
+def shown(value: Any, most: int = MOST_TEXT) -> str:
     """Return JSON for people, or its beginning: a page may have made it as large as it likes."""
-    text, left = io.StringIO(), MOST_TEXT
+    text, left = io.StringIO(), most
     try:
         for piece in _ENCODER.iterencode(value):
             left -= text.write(piece[:left])

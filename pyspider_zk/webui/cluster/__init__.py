@@ -41,6 +41,7 @@ PAGES = (
     ClusterPage("project", "/project", "Project", of="projects"),
     ClusterPage("tries", "/tries", "Latest tries", of="projects"),
     ClusterPage("task", "/task", "Task", of="projects"),
+    ClusterPage("results", "/results", "Results", of="projects"),
 )
 
 blueprint = Blueprint("cluster", __name__)

@@ -266,5 +266,5 @@ def _result(columns: dict[str, object], grip: Grip) -> Put:
     row |= columns
     grip.databases.make_table("result", project)
     grip.databases.insert("result", grip.databases.table("result", project), row)
-    _, said = grip.web("GET", f"/results?project={project}")
+    _, said = grip.web("GET", f"/api/v1/results?project={project}")
     return Put(project, refused=not said.startswith("599"), said=said)

@@ -40,17 +40,6 @@ def exported(resultdb, project, offset=0, limit=None):
         yield from filter(None, found)  # others were deleted meanwhile
 
 
-def result_formater(results):
-    """Return the fields that all have, and the results, each with its values of these and the rest.
-
-    The name is pyspider's; its page of results calls it.
-    """
-    fields = common_fields(results)
-    for each in results:
-        each["result_formated"], each["others"] = split(each["result"], fields)
-    return fields, results
-
-
 def common_fields(results):
     """Return the names of the fields that all results have."""
     results = [each["result"] for each in results]

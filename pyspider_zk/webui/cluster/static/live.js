@@ -3,16 +3,17 @@
 import { byId, h, say } from "./dom.js";
 import { age } from "./format.js";
 
-const EVERY = 2000; // milliseconds between a response and the next request
-const OLD = 10; // seconds; older than that is not "live"
+const EVERY = 2000; // milliseconds
+const OLD = 10; // seconds more than that; older is not "live"
 
 /**
  * Poll, unless paused or hidden. The last data stays when a request fails.
  *
  * load() returns data; its `missing`, or the error, is shown at the top of the page. The age is that
- * of the last response in which nothing was missing.
+ * of the last response in which nothing was missing. every: milliseconds between a response and the
+ * next request.
  */
-export function live(load, show) {
+export function live(load, show, every = EVERY) {
   const state = { paused: false, at: null, some: false, missing: [], asking: false, again: false, changed: false, timer: 0 };
   const pause = byId("pause");
 
@@ -42,19 +43,19 @@ export function live(load, show) {
       state.again = false;
       turn();
     } else {
-      state.timer = setTimeout(next, EVERY);
+      state.timer = setTimeout(next, every);
     }
   }
 
   function next() {
     if (!state.paused && !document.hidden) turn();
-    else state.timer = setTimeout(next, EVERY);
+    else state.timer = setTimeout(next, every);
   }
 
   function showAge() {
     const seconds = state.at === null ? null : (Date.now() - state.at) / 1000;
     const partial = state.missing.length > 0;
-    const stale = partial || seconds === null || seconds > OLD;
+    const stale = partial || seconds === null || seconds > OLD + (every - EVERY) / 1000;
     const word = state.paused ? "paused" : partial ? "partial" : stale ? "not up to date" : "live";
     const badge = byId("freshness");
     badge.className = `freshness ${state.paused ? "paused" : stale ? "stale" : "live"}`;

@@ -1,4 +1,4 @@
-import { read } from "./address.js";
+import { read, resultsPage } from "./address.js";
 import { ask } from "./api.js";
 import { sparkline } from "./charts.js";
 import { byId, h, say } from "./dom.js";
@@ -80,7 +80,7 @@ function state({ status, group, rate: limit, burst, slot, owner, numbers, histor
 say(document.querySelector("h1"), name || "Project");
 document.title = `${name} - ${document.title}`;
 byId("edit").href = `/debug/${encodeURIComponent(name)}`;
-byId("results").href = `/results?project=${encodeURIComponent(name)}`;
+byId("results").href = resultsPage(name);
 byId("events").href = `/cluster/events?q=${encodeURIComponent(name)}`;
 
 const page = live(load, show);

@@ -1,4 +1,4 @@
-import { bind, projectPage, read, write } from "./address.js";
+import { bind, projectPage, read, resultsPage, write } from "./address.js";
 import { ask } from "./api.js";
 import { sparkline } from "./charts.js";
 import { dialog } from "./dialog.js";
@@ -40,7 +40,7 @@ const actions = (project) => ({
   node: () => h("span", { class: "buttons" },
     h("button", { type: "button", class: "link operates", "aria-label": `run ${project.name}`, onclick: () => run(project, () => page.refresh()) }, "Run"),
     h("a", { href: `/debug/${encodeURIComponent(project.name)}` }, "Edit"),
-    h("a", { href: `/results?project=${encodeURIComponent(project.name)}` }, "Results"),
+    h("a", { href: resultsPage(project.name) }, "Results"),
   ),
 });
 

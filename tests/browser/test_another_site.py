@@ -1,46 +1,19 @@
-"""pyspider's page of results, in a browser; and the page of another site."""
+"""What a page of another site can do to the cluster of who looks at it, in a browser."""
 
 import xmlrpc.client
-from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser
 
-from tests.browser.conftest import SCRIPT, Web
+from tests.browser.conftest import Web
 from tests.support.connected import looking, rpc_url
 from tests.support.running_cluster import settings_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.zk, pytest.mark.redis, pytest.mark.slow]
 
-Picture = Callable[..., None]
-Eventually = Callable[..., None]
-
 POST = """([url, body, type]) =>
     fetch(url, {method: "POST", mode: "no-cors", body: new Blob([body], {type})})
     .then(answer => answer.type, error => String(error))"""
-
-
-# --- results -------------------------------------------------------------------------
-
-
-@pytest.fixture
-def crawled(page: Page, web: Web, site: str, eventually: Callable[..., None]) -> str:
-    """Give a project that ran, once for all tests."""
-    if web.project("crawled") is None:
-        web.add_project("crawled", script=SCRIPT.format(site=site), status="RUNNING")
-        assert page.request.post("/run", form={"project": "crawled"}).json() == {"result": True}
-    eventually(lambda: web.results("crawled") == 2)
-    return "crawled"
-
-
-def test_results_are_listed(page: Page, crawled: str, picture: Picture) -> None:
-    page.goto(f"/results?project={crawled}")
-    expect(page.locator("table tbody tr")).to_have_count(2)
-    expect(page.locator("table")).to_contain_text("page /two")
-    picture(page)
-
-
-# --- another site ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["text/xml", "text/plain", ""])
