@@ -3,6 +3,7 @@
 import queue
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pyspider.webui  # noqa: F401 - it registers the views
 import pytest
@@ -36,3 +37,12 @@ def ui(tmp_path: Path) -> Iterator[ClusterWebUI]:
     yield made
     stock_app.config.clear()
     stock_app.config.update(before)
+
+
+@pytest.fixture
+def client(ui: ClusterWebUI, cluster: LiveCluster) -> Iterator[Any]:
+    """Give a client of a web UI whose cluster has no scheduler."""
+    with cluster.scheduler():
+        pass
+    with ui.joined(cluster.settings, cluster.queues()):
+        yield stock_app.test_client()

@@ -1,25 +1,13 @@
 """What the API tells of results, of a real web UI at a real cluster."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from pyspider.webui.app import app as stock_app
 
 from pyspider_zk.webui.instance import ClusterWebUI
-from tests.support.live_cluster import LiveCluster
 
 pytestmark = pytest.mark.zk
-
-
-@pytest.fixture
-def client(ui: ClusterWebUI, cluster: LiveCluster) -> Iterator[Any]:
-    """Give a client of a web UI whose cluster has no scheduler."""
-    with cluster.scheduler():
-        pass
-    with ui.joined(cluster.settings, cluster.queues()):
-        yield stock_app.test_client()
 
 
 def ask(client: Any, code: int = 200, **query: Any) -> Any:

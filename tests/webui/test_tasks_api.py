@@ -1,14 +1,11 @@
 """What the API tells of a task, of a real web UI at a real cluster."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from pyspider.webui.app import app as stock_app
 
 from pyspider_zk.webui.instance import ClusterWebUI
-from tests.support.live_cluster import LiveCluster
 
 pytestmark = pytest.mark.zk
 
@@ -26,16 +23,6 @@ ROW = {
     "process": {"callback": "page"},
     "track": TRACK,
 }
-
-
-@pytest.fixture
-def client(ui: ClusterWebUI, cluster: LiveCluster) -> Iterator[Any]:
-    """Give a client of a web UI whose cluster has no scheduler."""
-    cluster.project("p")
-    with cluster.scheduler():
-        pass
-    with ui.joined(cluster.settings, cluster.queues()):
-        yield stock_app.test_client()
 
 
 def ask(client: Any, taskid: str, code: int = 200) -> Any:
