@@ -1,10 +1,12 @@
 """Who may ask a renderer, and how fetchers of the cluster do."""
 
+import socket
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from threading import Thread
 from typing import Any
 from urllib.error import HTTPError
 from urllib.request import urlopen
@@ -104,6 +106,44 @@ def test_a_renderer_that_starts_again_is_waited_for(
         eventually(lambda: int(time.time()) > asked)  # proofs tell whole seconds
         with rendering(port=port, secret=secret):
             assert page.result(60)["status_code"] == 200
+
+
+@contextmanager
+def dying(times: int) -> Iterator[tuple[int, list[bytes]]]:
+    """Give a renderer that ends with each page in hand, so many times: its port, what it took."""
+    taken: list[bytes] = []
+    listening = socket.create_server(("127.0.0.1", 0))
+
+    def die() -> None:
+        for left in reversed(range(times)):
+            connection, _ = listening.accept()
+            with connection:
+                taken.append(connection.recv(2**16))
+                if not left:
+                    listening.close()
+
+    thread = Thread(target=die, daemon=True)  # it may be asked less often
+    thread.start()
+    yield listening.getsockname()[1], taken
+
+
+def test_a_page_in_hand_of_a_renderer_that_ends_is_asked_for_again(
+    fetch: Fetch, caplog: pytest.LogCaptureFixture, eventually: Callable[..., None]
+) -> None:
+    with dying(1) as (port, taken), ThreadPoolExecutor(1) as threads:
+        page = threads.submit(fetch, f"127.0.0.1:{port}")
+        eventually(lambda: "Failed to connect" in caplog.text or page.done(), within=60)
+        with rendering(port=port):
+            assert page.result(60)["status_code"] == 200
+        assert len(taken) == 1
+
+
+def test_a_page_that_ends_two_renderers_is_not_asked_for_again(fetch: Fetch) -> None:
+    with dying(3) as (port, taken):
+        page = fetch(f"127.0.0.1:{port}")
+        assert page["status_code"] == 599
+        assert page["error"].startswith("HTTP 599: no page from the renderer")
+        assert len(taken) == 2
 
 
 def test_a_renderer_that_is_away_is_named(fetch: Fetch) -> None:

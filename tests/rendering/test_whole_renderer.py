@@ -71,8 +71,7 @@ def test_no_page_is_missing_though_a_renderer_is_killed(
     for n in range(PAGES):
         site.page(f"/page/{n}", f"<p>built {n}</p><script>fetch('/mark')</script>")
     eventually(lambda: len(renderers(running)) == 2, within=120)
-    # Slowly: with ten pages at once in the victim's hands, their failures would pause the project.
-    row = {"status": "RUNNING", "group": "", "comments": "", "rate": 5, "burst": 3}
+    row = {"status": "RUNNING", "group": "", "comments": "", "rate": 50, "burst": 50}
     projects = connect_database(running.projectdb)
     projects.insert("built", {**row, "script": SCRIPT.format(site=site.url)})
 

@@ -19,6 +19,7 @@ MISSING = (
 
 _NO_PAGE = "no page from the renderer"
 _PAUSE = 1.0  # seconds between two tries to reach it
+_ENDED = (pycurl.E_GOT_NOTHING, pycurl.E_RECV_ERROR, pycurl.E_PARTIAL_FILE)
 
 logger = logging.getLogger("fetcher")
 
@@ -52,28 +53,37 @@ async def fetch(fetcher: Any, url: str, task: dict[str, Any]) -> dict[str, Any]:
 async def _asked(fetcher: Any, request: dict[str, Any]) -> HTTPResponse:
     """Ask the renderer; while nobody listens there, which a restart takes, wait as for a site.
 
-    To fail at once would use up a project's tries, and pause it after ten. Each try has a proof of
-    its own: a renderer refuses calls from before its start.
+    To fail at once would use up a project's tries, and pause it after ten. A renderer that ended
+    with the page in hand is asked once more, and only once: the page may be what ends renderers.
     """
-    document = json.dumps(storable.stored("fetch", http_fetch.browsed(request))).encode()
     patience = request.get("connect_timeout", 20)
     until = time.monotonic() + patience
+    may_end = True
     while True:
-        post = HTTPRequest(
-            fetcher.phantomjs_proxy,
-            "POST",
-            follow_redirects=False,
-            connect_timeout=patience,
-            request_timeout=request.get("request_timeout", 120) + 1,
-            **fetcher.posted(document),
-        )
         try:
-            return await fetcher.http_client.fetch(post, raise_error=False)  # type: ignore[no-any-return]
+            return await _answered(fetcher, request, patience)
         except CurlError as error:
-            if error.errno != pycurl.E_COULDNT_CONNECT or time.monotonic() > until:
+            if may_end and error.errno in _ENDED:
+                may_end = False
+                until = time.monotonic() + patience
+            elif error.errno != pycurl.E_COULDNT_CONNECT or time.monotonic() > until:
                 raise NotRendered(f"{_NO_PAGE}: {error}") from None
             logger.warning("%s waits for the renderer: %s", request["url"], error)
         await asyncio.sleep(_PAUSE)
+
+
+async def _answered(fetcher: Any, request: dict[str, Any], patience: float) -> HTTPResponse:
+    """Ask once, with a proof of its own: a renderer refuses calls from before its start."""
+    document = json.dumps(storable.stored("fetch", http_fetch.browsed(request))).encode()
+    post = HTTPRequest(
+        fetcher.phantomjs_proxy,
+        "POST",
+        follow_redirects=False,
+        connect_timeout=patience,
+        request_timeout=request.get("request_timeout", 120) + 1,
+        **fetcher.posted(document),
+    )
+    return await fetcher.http_client.fetch(post, raise_error=False)  # type: ignore[no-any-return]
 
 
 def _page(response: HTTPResponse) -> dict[str, Any]:
