@@ -38,6 +38,8 @@ from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.rpc.admission import Caller, calling
 from pyspider_zk.rpc.client import call, credentials_of
 from pyspider_zk.tasks.failures import FailedTask, FailureKind
+from pyspider_zk.tasks.filters import State
+from pyspider_zk.tasks.task_search import FoundTask
 
 __all__ = [
     "BatchStatus",
@@ -45,6 +47,7 @@ __all__ = [
     "FailedTask",
     "FailureKind",
     "FailureOptions",
+    "FoundTask",
     "Logged",
     "Plan",
     "Project",
@@ -52,6 +55,7 @@ __all__ = [
     "RequestOptions",
     "Route",
     "SelectionOptions",
+    "TaskOptions",
 ]
 
 PAGE = 1000  # projects per request
@@ -101,6 +105,17 @@ class FailureOptions(TypedDict, total=False):
     kind: str
     callback: str
     status_code: int
+    since: float
+    url: str
+    error: str
+
+
+class TaskOptions(TypedDict, total=False):
+    """Which tasks; see ``TaskFilter``."""
+
+    project: str
+    url: str
+    state: State
     since: float
 
 
@@ -220,6 +235,7 @@ class Client:
         error: str | None = None,
         status_code: int | None = None,
         kind: str | None = None,
+        url: str | None = None,
         **options: Unpack[RequestOptions],
     ) -> BatchStatus:
         """Have tasks of running projects fetched again, with all their tries.
@@ -228,14 +244,15 @@ class Client:
             tasks: those with one of these ids; None: all that are in the state.
             state: those that are FAILED, SUCCESS or BAD; None: FAILED, or any if there are ids.
             callback: those whose page this method of the script gets.
-            error: those whose last error contains this text.
+            error: those whose last error contains this text, in capitals or not.
             status_code: those whose last answer had this one; 0: there was none.
             kind: those that fail with this kind of error, whether they are tried again or not.
+            url: those whose URL contains this text, in capitals or not.
             options: the projects, and how.
         """
         ids = None if tasks is None else list(tasks)
         chosen: dict[str, Any] = {"tasks": ids, "state": state, "callback": callback}
-        chosen |= {"error": error, "status_code": status_code, "kind": kind}
+        chosen |= {"error": error, "status_code": status_code, "kind": kind, "url": url}
         return self.submit("refetch", chosen, **options)
 
     def submit(
@@ -400,6 +417,20 @@ class Client:
         position = None if after is None else list(after.position)
         found = self._ask("list_failed_tasks", dict(which), position, limit)
         return [FailedTask(**each) for each in found]
+
+    def tasks(self, **which: Unpack[TaskOptions]) -> Iterator[FoundTask]:
+        """Yield tasks as they are found; rows are read until the last one, or nobody asks.
+
+        Args:
+            which: the tasks; by default all.
+        """
+        cursor = ""
+        while True:
+            look = self._ask("search_tasks", dict(which), cursor)
+            yield from (FoundTask(**each) for each in look["tasks"])
+            cursor = look["cursor"]
+            if not cursor:
+                return
 
     # --- internals ---
 

@@ -96,12 +96,28 @@ def test_failures_are_listed_and_those_of_a_kind_are_fetched_again(
     assert (latest.taskid, latest.is_given_up) == ("two", True)
     assert [each.taskid for each in client.failed_tasks(latest, project="a")] == ["one"]
 
+    client.wait(client.refetch(names="a", kind="KeyError: 'title'", url="/ONE").id)
+    assert tasks.status_count("a") == {tasks.ACTIVE: 1, tasks.FAILED: 1}
+    client.wait(client.refetch(names="a", kind="KeyError: 'title'", error="no such").id)
+    assert tasks.status_count("a") == {tasks.ACTIVE: 1, tasks.FAILED: 1}
     batch = client.wait(client.refetch(names="a", kind="KeyError: 'title'").id)
     assert batch.state == "done"
     assert tasks.status_count("a") == {tasks.ACTIVE: 2}
     assert [each.project for each in client.failed_tasks()] == ["b"]
     with pytest.raises(BadRequest, match="Expected `int"):
         client.failures(status_code="x")  # type: ignore[arg-type]
+
+
+def test_tasks_are_searched_in_all_projects(client: Client, cluster: LiveCluster) -> None:
+    assert list(client.tasks()) == []
+    names = [f"t{number:03}" for number in range(150)]  # more than one answer has
+    store_failures(cluster.database("task"), "a", "KeyError: 'title'", *names)
+    store_failures(cluster.database("task"), "b", "KeyError: 'title'", "one")
+    assert [each.taskid for each in client.tasks()] == [*names, "one"]
+    (found,) = client.tasks(url="/ONE", state="FAILED")
+    assert (found.project, found.url, found.state) == ("b", "http://site.example/one", "FAILED")
+    with pytest.raises(BadRequest, match="Invalid enum value 'DONE'"):
+        next(client.tasks(state="DONE"))  # type: ignore[typeddict-item]
 
 
 def test_a_deleted_project_is_gone(client: Client, cluster: LiveCluster) -> None:

@@ -248,7 +248,7 @@ EDITS = (
         "@app.route('/active_tasks')",
         "@app.route('/tasks')\n"
         "def tasks():\n"
-        "    return lead_to('tries', project=request.args.get('project', ''))\n\n\n",
+        "    return lead_to('tasks', project=request.args.get('project', ''))\n\n\n",
         _NARROW,
     ),
     Edit(

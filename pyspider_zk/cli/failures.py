@@ -18,6 +18,8 @@ from pyspider_zk.terminal import cell
 @click.option("--kind", help="of exactly this kind")
 @click.option("--callback", metavar="METHOD", help="whose page this method gets")
 @click.option("--status-code", type=click.IntRange(0, 999), help="of the answer; 0: there was none")
+@click.option("--url", metavar="TEXT", help="whose URL contains this")
+@click.option("--error", metavar="TEXT", help="whose error contains this")
 @click.option("--tasks", "by_task", is_flag=True, help="the tasks, the latest first")
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(1, 1000))
 @json_option

@@ -97,6 +97,7 @@ def set_status(options: dict[str, Any], /, to_status: str, **how: Any) -> None:
     help="tasks that ended so; without --task: FAILED",
 )
 @click.option("--callback", metavar="METHOD", help="tasks whose page this method gets")
+@click.option("--url", metavar="TEXT", help="tasks whose URL contains this")
 @click.option("--error", metavar="TEXT", help="tasks whose last error contains this")
 @click.option("--status-code", type=click.IntRange(0, 999), help="tasks whose answer had this one")
 @click.option("--kind", metavar="KIND", help="tasks that fail so, as `failures` shows it")
@@ -106,7 +107,7 @@ def refetch(options: dict[str, Any], /, **how: Any) -> None:
     """Fetch tasks again, with all their tries; by default all that failed."""
     given = {
         name: how.pop(name)
-        for name in ("tasks", "state", "callback", "error", "status_code", "kind")
+        for name in ("tasks", "state", "callback", "error", "status_code", "kind", "url")
     }
     given["tasks"] = list(given["tasks"]) or None
     _request(options, "refetch", given, how)

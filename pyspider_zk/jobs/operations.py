@@ -288,6 +288,7 @@ _ARGUMENTS: Mapping[Operation, Mapping[str, _Rule]] = {
         "error": _part_of_text,
         "status_code": _status_code,
         "kind": _part_of_text,
+        "url": _part_of_text,
     },
 }
 

@@ -116,6 +116,7 @@ class ClusterScheduler(TaskEngine):
                     self._services.batch_service,
                     self._services.events,
                     self.databases.failures,
+                    self.databases.search,
                     current_limits(),
                 ),
                 "local_drain": self._drain_once,

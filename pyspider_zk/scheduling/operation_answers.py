@@ -21,7 +21,8 @@ from pyspider_zk.rpc.admission import current_caller
 from pyspider_zk.rpc.server import Functions
 from pyspider_zk.rpc.values import xmlrpc_value
 from pyspider_zk.tasks.failure_report import FailureReport
-from pyspider_zk.tasks.failures import FailureFilter
+from pyspider_zk.tasks.filters import FailureFilter, TaskFilter
+from pyspider_zk.tasks.task_search import TaskSearch
 
 PAGE = 100
 
@@ -35,6 +36,7 @@ def operation_functions(
     batch_service: Callable[[], BatchService],
     events: Callable[[], EventLog],
     failures: FailureReport,
+    search: TaskSearch,
     limits: Mapping[str, float] | None = None,
 ) -> Functions:
     """Return the functions that a member serves besides pyspider's.
@@ -42,10 +44,10 @@ def operation_functions(
     Args:
         batch_service: returns the member's; raises ``Unavailable`` before it has joined.
         events: likewise.
-        failures: of all projects.
+        failures, search: of all projects.
         limits: the highest ``rate`` and ``burst`` that projects get.
     """
-    answers = OperationAnswers(batch_service, events, failures, limits or {})
+    answers = OperationAnswers(batch_service, events, failures, search, limits or {})
     names = (
         "submit_operation",
         "plan_operation",
@@ -57,6 +59,7 @@ def operation_functions(
         "list_events",
         "list_failures",
         "list_failed_tasks",
+        "search_tasks",
     )
     return {name: _answering(getattr(answers, name)) for name in names}
 
@@ -73,11 +76,13 @@ class OperationAnswers:
         batch_service: Callable[[], BatchService],
         events: Callable[[], EventLog],
         failures: FailureReport,
+        search: TaskSearch,
         limits: Mapping[str, float],
     ) -> None:
         self._batch_service = batch_service
         self._events = events
         self._failures = failures
+        self._search = search
         self._limits = limits
 
     def submit_operation(
@@ -159,6 +164,13 @@ class OperationAnswers:
         chosen = FailureFilter.parse(wanted or {})
         position = None if after is None else (float(after[0]), after[1], after[2])
         return [task._asdict() for task in self._failures.tasks(chosen, position, _few(limit))]
+
+    def search_tasks(
+        self, wanted: object = None, cursor: str = "", limit: int = PAGE
+    ) -> dict[str, Any]:
+        """Return tasks that one look finds, and the cursor of the next; see ``FoundTasks``."""
+        look = self._search.look(TaskFilter.parse(wanted or {}), cursor, _few(limit))
+        return {**look._asdict(), "tasks": [task._asdict() for task in look.tasks]}
 
     def _check_locks(self, selection: Selection) -> None:
         """Refuse locked projects without a proof of the secret, as the web UI does without a login.

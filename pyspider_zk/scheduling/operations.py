@@ -26,8 +26,8 @@ from pyspider_zk.scheduling.message_applier import MessageApplier
 from pyspider_zk.scheduling.project import LoadedProject
 from pyspider_zk.scheduling.project_set import ProjectSet
 from pyspider_zk.scheduling.refetching import (
+    RefetchFilter,
     Refetching,
-    TaskFilter,
     check_faults,
     note_refused,
 )
@@ -116,7 +116,7 @@ class ProjectOperations:
             case Operation.STOP:
                 return (Stage(partial(self._change, {"status": "STOP"})),)
             case Operation.REFETCH:
-                return (Stage(partial(self._refetch, TaskFilter(**arguments))),)
+                return (Stage(partial(self._refetch, RefetchFilter(**arguments))),)
             case _:  # rate, group, status: the arguments are the columns
                 return (Stage(partial(self._change, arguments)),)
 
@@ -245,7 +245,7 @@ class ProjectOperations:
 
     # --- fetching again ---
 
-    def _refetch(self, wanted: TaskFilter, targets: Targets) -> Results:
+    def _refetch(self, wanted: RefetchFilter, targets: Targets) -> Results:
         """Have tasks of running projects fetched again, once per batch, the next page of them."""
         results = self._refreshed(_fresh(targets))
         results |= _faults(_each(_left(targets, results), self._check_running))

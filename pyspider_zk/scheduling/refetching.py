@@ -13,12 +13,8 @@ from pyspider_zk.queues.tasks import usable_schedule
 from pyspider_zk.scheduling.engine import TaskEngine
 from pyspider_zk.scheduling.message_applier import MessageApplier
 from pyspider_zk.tasks.columns import TaskKey
-from pyspider_zk.tasks.failures import (
-    FailureFilter,
-    failure_kind,
-    spellings,
-    status_code_of,
-)
+from pyspider_zk.tasks.failures import error_of, failure_kind, spellings, status_code_of
+from pyspider_zk.tasks.filters import FailureFilter
 
 logger = logging.getLogger("scheduler")
 
@@ -37,16 +33,17 @@ Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class TaskFilter:
+class RefetchFilter:
     """The tasks that are meant, by the operation's arguments; all that are given must hold.
 
     Attributes:
         tasks: ids; none: all in a state.
         state: without ids FAILED, unless another is given.
         callback: the name of the script's method that gets the page.
-        error: text that the last error contains.
+        error: text that the last error contains, in capitals or not.
         status_code: of the last answer; 0: there was none.
         kind: how tasks fail; without ids and state those are meant that are tried again, too.
+        url: text that it contains, in capitals or not.
     """
 
     tasks: Sequence[Any] = ()
@@ -55,6 +52,7 @@ class TaskFilter:
     error: str = ""
     status_code: int | None = None
     kind: str = ""
+    url: str = ""
 
     @property
     def paged_status(self) -> int:
@@ -66,7 +64,8 @@ class TaskFilter:
         return (
             (not self.state or row["status"] == _status(self.state))
             and (not self.callback or _part(row, "process").get("callback") == self.callback)
-            and (not self.error or any(self.error in text for text in _errors(row)))
+            and self.url.lower() in str(row["url"]).lower()
+            and (not self.error or any(self.error.lower() in text.lower() for text in _errors(row)))
             and self.status_code in (None, status_code_of(_part(_part(row, "track"), "fetch")))
             and (not (self.kind and self.tasks) or _kind(row) == self.kind)
         )
@@ -95,7 +94,7 @@ class Refetching:
     Threads: the scheduling loop.
     """
 
-    def __init__(self, engine: TaskEngine, applier: MessageApplier, wanted: TaskFilter) -> None:
+    def __init__(self, engine: TaskEngine, applier: MessageApplier, wanted: RefetchFilter) -> None:
         self._engine = engine
         self._applier = applier
         self._wanted = wanted
@@ -160,7 +159,14 @@ class Refetching:
         One that has no row, or has ended well after all, does not fail any more.
         """
         taskdb, asked = self._engine.taskdb, self._wanted
-        wanted = FailureFilter(project, asked.kind, asked.callback or None, asked.status_code)
+        wanted = FailureFilter(
+            project,
+            asked.kind,
+            asked.callback or None,
+            asked.status_code,
+            url=asked.url or None,
+            error=asked.error or None,
+        )
         failed = taskdb.failed_tasks(wanted, place.after, self._room)
         last = failed[-1].position if len(failed) == self._room else None
         found: list[tuple[object, Row | None]] = []
@@ -220,9 +226,9 @@ def _kind(row: Row) -> str:
 def _errors(row: Row) -> list[str]:
     """Return the texts of a row that say what went wrong last."""
     track = _part(row, "track")
-    processed = _part(track, "process")
-    said = _part(track, "fetch").get("error"), processed.get("exception"), processed.get("logs")
-    return [str(text) for text in said if text]
+    processed, fetched = _part(track, "process"), _part(track, "fetch")
+    said = fetched.get("error"), processed.get("exception"), processed.get("logs")
+    return [error_of(processed, fetched), *(str(text) for text in said if text)]
 
 
 def _part(row: Row, name: str) -> Row:

@@ -10,14 +10,15 @@ from typing import Any, Protocol, TypeVar
 from pyspider.database import servers
 from pyspider.database.sqlite import taskdb as sqlite
 
-from pyspider_zk.errors import ConfigError
+from pyspider_zk.errors import ConfigError, Unavailable
 from pyspider_zk.tasks.failure_table import AboutFailures
-from pyspider_zk.tasks.pages import ActivePage
+from pyspider_zk.tasks.filters import TaskFilter
+from pyspider_zk.tasks.pages import ActivePage, FoundPage
 from pyspider_zk.tasks.seals import UNSEALED, Seals
 from pyspider_zk.tasks.sqlite import SqliteTasks
 from pyspider_zk.tasks.writes import TaskWrite
 
-__all__ = ["ActivePage", "Seals", "TaskDatabase", "TaskWrite", "task_database"]
+__all__ = ["ActivePage", "Seals", "TaskDatabase", "TaskWrite", "answered", "task_database"]
 
 T = TypeVar("T")
 
@@ -111,6 +112,18 @@ class TaskDatabase(Protocol):
         """
         ...
 
+    def search_page(
+        self, project: str, wanted: TaskFilter, after: Any, size: int, limit: int
+    ) -> FoundPage:
+        """Return those of the next rows of a project that a filter means by their URL.
+
+        Args:
+            after: as in ``active_page``.
+            size: how many rows are looked at.
+            limit: how many are found; the page ends with the last of them.
+        """
+        ...
+
     def last_ended(self, project: str, limit: int) -> Sequence[Any]:
         """Return the ids of tasks that have ended, the last ones first.
 
@@ -188,6 +201,18 @@ class TaskDatabase(Protocol):
             SealsUnreadable: the table is damaged; nothing was sealed.
         """
         ...
+
+
+def answered(taskdb: Any, question: Callable[[TaskDatabase], T]) -> T:
+    """Return what the bulk interface of a database answers; it knows the latest tables.
+
+    Raises:
+        Unavailable: the database does not answer.
+    """
+    try:
+        return question(task_database(taskdb))
+    except Exception as error:  # each database has its own errors
+        raise Unavailable(f"the task database does not answer: {error!r}") from error
 
 
 def task_database(taskdb: Any) -> TaskDatabase:

@@ -1,18 +1,17 @@
 """Failure report: which tasks fail in all projects, by kinds of errors, as databases tell."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
-from pyspider_zk.errors import Unavailable
-from pyspider_zk.tasks.database import TaskDatabase, task_database
+from pyspider_zk.tasks.database import answered
 from pyspider_zk.tasks.failure_table import AboutFailures
 from pyspider_zk.tasks.failures import (
     FailedTask,
-    FailureFilter,
     FailureKind,
     Position,
     spellings,
 )
+from pyspider_zk.tasks.filters import FailureFilter
 
 T = TypeVar("T")
 
@@ -54,24 +53,19 @@ class FailureReport:
         by_project: dict[str, list[Any]] = {}
         for task in tasks:
             by_project.setdefault(task.project, []).extend(spellings(task.taskid))
-        rows = self._answered(
+        rows = answered(
+            self._taskdb,
             lambda database: {
                 (project, str(taskid)): row
                 for project, taskids in by_project.items()
                 for taskid, row in database.get_many(project, taskids, LOGS).items()
-            }
+            },
         )
         return [_logs(rows.get((task.project, task.taskid))) for task in tasks]
 
     def _ask(self, question: AboutFailures[T], nothing: T) -> T:
-        found = self._answered(lambda database: database.ask_failures(question))
+        found = answered(self._taskdb, lambda database: database.ask_failures(question))
         return nothing if found is None else found
-
-    def _answered(self, question: Callable[[TaskDatabase], T]) -> T:
-        try:
-            return question(task_database(self._taskdb))  # a new one knows the latest tables
-        except Exception as error:  # each database has its own errors
-            raise Unavailable(f"the task database does not answer: {error!r}") from error
 
 
 def _logs(row: Mapping[str, Any] | None) -> str:

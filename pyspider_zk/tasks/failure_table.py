@@ -5,7 +5,9 @@ from typing import Any, TypeVar
 
 from msgspec import UNSET
 
-from pyspider_zk.tasks.failures import FailedTask, FailureFilter, FailureKind, Position
+from pyspider_zk.tasks.failures import FailedTask, FailureKind, Position
+from pyspider_zk.tasks.filters import FailureFilter
+from pyspider_zk.tasks.sql import containing, contains
 from pyspider_zk.tasks.writes import TaskWrite
 
 T = TypeVar("T")
@@ -23,6 +25,9 @@ INDEXES = (
 
 EQUAL = ("project", "kind", "callback", "status_code")
 """The attributes of a filter that are equal to the columns of their names."""
+
+PART = ("url", "error")
+"""Those that are a part of the columns of their names."""
 
 RunMany = Callable[[str, Sequence[tuple[Any, ...]]], object]
 """Carries out a statement with each of some rows of values."""
@@ -123,6 +128,10 @@ class FailureTable:
         equal = [name for name in EQUAL if getattr(wanted, name) is not None]
         tests = [f"{name} = {self._mark}" for name in equal]
         values = [getattr(wanted, name) for name in equal]
+        for name in PART:
+            if (text := getattr(wanted, name)) is not None:
+                tests.append(contains(name, self._mark))
+                values.append(containing(text))
         if wanted.since is not None:
             tests.append(f"last_at >= {self._mark}")
             values.append(wanted.since)

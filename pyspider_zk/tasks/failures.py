@@ -6,12 +6,7 @@ rows: those of all projects can be grouped without reading any of their tasks. P
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import Any, NamedTuple, Self
-
-import msgspec
-
-from pyspider_zk.errors import BadRequest
+from typing import Any, NamedTuple
 
 KIND_LENGTH, CALLBACK_LENGTH, TEXT_LENGTH = 200, 100, 1000
 """Characters that are kept."""
@@ -50,41 +45,6 @@ class FailedTry(NamedTuple):
     error: str
     is_given_up: bool
     at: float
-
-
-@dataclass(frozen=True)
-class FailureFilter:
-    """Which failures are meant; all that is given must hold.
-
-    Attributes:
-        status_code: 0: there was no answer.
-        since: only tasks that failed at this time or later, in seconds since the epoch.
-    """
-
-    project: str | None = None
-    kind: str | None = None
-    callback: str | None = None
-    status_code: int | None = None
-    since: float | None = None
-
-    @classmethod
-    def parse(cls, asked: object) -> Self:
-        """Read the plain form, a mapping of the attributes.
-
-        Raises:
-            BadRequest: naming what is wrong; what is unknown is refused, for it would mean all.
-        """
-        known = [each.name for each in fields(cls)]
-        if not isinstance(asked, Mapping):
-            raise BadRequest(f"a filter of failures must be an object, not {asked!r:.80}")
-        if strange := [str(name) for name in asked if name not in known]:
-            raise BadRequest(f"failures have no {strange[0]:.80}; known are {', '.join(known)}")
-        if nul := [name for name, value in asked.items() if "\0" in str(value)]:
-            raise BadRequest(f"a filter of failures: {nul[0]} has the character NUL")
-        try:
-            return msgspec.convert(dict(asked), cls)
-        except msgspec.ValidationError as error:
-            raise BadRequest(f"a filter of failures: {error}") from None
 
 
 class FailureKind(NamedTuple):

@@ -21,6 +21,12 @@ CountState = Callable[[int, Any, int], tuple[int, Any]]
 LOOKED_AT = 5_000
 """Rows of ended tasks, at most, of which the last ones are found."""
 
+FOUND = ("taskid", "url", "status", "lastcrawltime")
+"""Columns of a row that is found."""
+
+FoundRow = Sequence[Any]
+"""The values of these columns."""
+
 STATES = (TaskDB.ACTIVE, TaskDB.SUCCESS, TaskDB.FAILED, TaskDB.BAD)
 """Of tasks."""
 
@@ -39,6 +45,38 @@ class ActivePage:
 
 
 NO_ROWS = ActivePage((), None)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPage:
+    """Some rows of a project that a search found.
+
+    Attributes:
+        looked_at: how many rows were; among them are those that were not meant.
+        last: the position after which the next page begins; None if this page is the last one.
+    """
+
+    rows: Sequence[FoundRow]
+    looked_at: int
+    last: Any
+
+
+NOTHING_FOUND = FoundPage((), 0, None)
+
+
+def found_page(
+    rows: Sequence[Sequence[Any]], limit: int, looked_at: int, last: Any, size: int
+) -> FoundPage:
+    """Return a page of rows, each with its position.
+
+    Args:
+        last: the position up to which rows were looked at.
+        size: how many were to be looked at.
+    """
+    found = [row[:-1] for row in rows if _has_id(row)]
+    if len(rows) >= limit:
+        return FoundPage(found, looked_at, rows[-1][-1])
+    return FoundPage(found, looked_at, last if looked_at >= size else None)
 
 
 def last_position(rows: Sequence[Sequence[Any]], limit: int) -> Any:
@@ -67,7 +105,7 @@ def active_page_of(
 
     Logs how many rows have no task id, and how many a schedule that cannot be decoded.
     """
-    tasks = [row for row in stored if isinstance(row[0], str | int) and row[0] != ""]
+    tasks = list(filter(_has_id, stored))
     rows: list[ActiveRow] = []
     bad = 0
     for taskid, schedule, *_ in sorted(tasks, key=_written):
@@ -79,6 +117,10 @@ def active_page_of(
         rows.append((taskid, document))
     _log(project, len(stored) - len(tasks), bad)
     return ActivePage(rows, last_position(stored, limit))
+
+
+def _has_id(row: Sequence[Any]) -> bool:
+    return isinstance(row[0], str | int) and row[0] != ""
 
 
 def _written(row: Sequence[Any]) -> float:

@@ -32,12 +32,17 @@ from pyspider_zk.tasks.dialects import IDLE_LIMITS, SEALERS, WRITERS, sealed
 from pyspider_zk.tasks.documents import readable
 from pyspider_zk.tasks.failure_table import AboutFailures, FailureTable, says_failure
 from pyspider_zk.tasks.failures import CALLBACK_LENGTH, KIND_LENGTH, FailedTask
+from pyspider_zk.tasks.filters import TaskFilter
 from pyspider_zk.tasks.pages import (
+    FOUND,
     LOOKED_AT,
     NO_ROWS,
+    NOTHING_FOUND,
     ActivePage,
+    FoundPage,
     active_page_of,
     count_states,
+    found_page,
     page_of,
 )
 from pyspider_zk.tasks.seals import TABLE, UNSEALED, Seals, SealsUnreadable
@@ -158,6 +163,26 @@ class SharedTasks:
         if tasks is None:
             return {}, None
         return count_states(partial(self._count, tasks), after, limit)
+
+    def search_page(
+        self, project: str, wanted: TaskFilter, after: Any, size: int, limit: int
+    ) -> FoundPage:
+        """Search rows in the order of their task ids; see ``TaskDatabase``."""
+        tasks = self._found(project)
+        if tasks is None:
+            return NOTHING_FOUND
+        after = None if after is None else str(after)
+        next_ones = _page(tasks, [tasks.c.taskid], None, after, size).subquery()
+        ((count, last),) = self._all(select(func.count(), func.max(next_ones.c.taskid)))
+        if not count:
+            return NOTHING_FOUND
+        columns = [*chosen(tasks, FOUND), tasks.c.taskid]
+        query = _page(tasks, columns, wanted.status, after, limit).where(tasks.c.taskid <= last)
+        if wanted.url:
+            query = query.where(tasks.c.url.icontains(wanted.url, autoescape=True))
+        if wanted.since is not None:
+            query = query.where(tasks.c.lastcrawltime >= wanted.since)
+        return found_page(self._all(query), limit, count, last, size)
 
     def last_ended(self, project: str, limit: int) -> Sequence[Any]:
         """Return ids, among some thousands; see ``TaskDatabase``."""
@@ -305,9 +330,11 @@ class SharedTasks:
                     raise
 
 
-def _page(tasks: Any, columns: Sequence[Any], status: int, after: Any, limit: int) -> Any:
-    """Return a query for rows in the order of the index, if the table has it."""
-    query = select(*columns).where(tasks.c.status == status)
+def _page(tasks: Any, columns: Sequence[Any], status: int | None, after: Any, limit: int) -> Any:
+    """Return a query for rows, in one state or all, in the order of the index if there is one."""
+    query = select(*columns)
+    if status is not None:
+        query = query.where(tasks.c.status == status)
     if after is not None:
         query = query.where(tasks.c.taskid > after)
     return query.order_by(tasks.c.taskid).limit(limit)

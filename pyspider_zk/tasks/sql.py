@@ -8,6 +8,7 @@ A round writes a statement for each of its projects, with the same few sets of c
 follows from the columns alone is kept.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
@@ -53,6 +54,33 @@ def sqlite_last_ended(table: str) -> str:
 
 def _sqlite_page(table: str) -> str:
     return f"FROM {table} WHERE status = ? AND rowid > ? ORDER BY rowid LIMIT ?"
+
+
+def sqlite_searched(table: str) -> str:
+    """Return a query for the number of the next rows, and the last position.
+
+    It takes the position before them, and a limit.
+    """
+    page = f"SELECT rowid AS position FROM {table} WHERE rowid > ? ORDER BY rowid LIMIT ?"  # noqa: S608
+    return f"SELECT count(*), max(position) FROM ({page})"  # noqa: S608 - no values
+
+
+def sqlite_search(table: str, columns: Sequence[str], tests: Iterable[str]) -> str:
+    """Return a query for columns and position of rows between two positions; then takes a limit."""
+    where = " AND ".join(["rowid > ?", "rowid <= ?", *tests])
+    chosen = ", ".join(columns)
+    return f"SELECT {chosen}, rowid FROM {table} WHERE {where} ORDER BY rowid LIMIT ?"  # noqa: S608
+
+
+def contains(column: str, mark: str) -> str:
+    """Return a test for a text that has another one in it, whether capitals or not."""
+    return f"lower({column}) LIKE lower({mark}) ESCAPE '!'"
+
+
+def containing(text: str) -> str:
+    """Return the value of such a test."""
+    escaped = re.sub("([!%_])", r"!\1", text)
+    return f"%{escaped}%"
 
 
 def sqlite_select(table: str, columns: Sequence[str], count: int) -> str:

@@ -16,12 +16,17 @@ from pyspider_zk.tasks.columns import encode, untyped
 from pyspider_zk.tasks.documents import readable
 from pyspider_zk.tasks.failure_table import AboutFailures, FailureTable, says_failure
 from pyspider_zk.tasks.failures import FailedTask
+from pyspider_zk.tasks.filters import TaskFilter
 from pyspider_zk.tasks.pages import (
+    FOUND,
     LOOKED_AT,
     NO_ROWS,
+    NOTHING_FOUND,
     ActivePage,
+    FoundPage,
     active_page_of,
     count_states,
+    found_page,
     page_of,
 )
 from pyspider_zk.tasks.seals import (
@@ -33,9 +38,13 @@ from pyspider_zk.tasks.seals import (
     sqlite_seal,
 )
 from pyspider_zk.tasks.sql import (
+    containing,
+    contains,
     sqlite_count,
     sqlite_last_ended,
     sqlite_page,
+    sqlite_search,
+    sqlite_searched,
     sqlite_select,
     sqlite_update,
     sqlite_upsert,
@@ -133,6 +142,21 @@ class SqliteTasks:
             return {}, None
         statement = sqlite_count(quoted_table(self._taskdb, project))
         return count_states(partial(self._count, statement), after, limit)
+
+    def search_page(
+        self, project: str, wanted: TaskFilter, after: Any, size: int, limit: int
+    ) -> FoundPage:
+        """Search rows in the order of their rowids; see ``TaskDatabase``."""
+        if project not in self.projects():
+            return NOTHING_FOUND
+        table, first = quoted_table(self._taskdb, project), BEGIN if after is None else after
+        tests, values = _searched(wanted)
+        with closing(self._taskdb.dbcur) as cursor:
+            cursor.execute(sqlite_searched(table), (first, size))
+            ((count, last),) = cursor
+            query = sqlite_search(table, _quoted(FOUND), tests)
+            rows = list(cursor.execute(query, (first, last, *values, limit)))
+        return found_page(rows, limit, count, last, size)
 
     def last_ended(self, project: str, limit: int) -> Sequence[Any]:
         """Return ids, among those of the newest rows; see ``TaskDatabase``."""
@@ -257,6 +281,17 @@ class SqliteTasks:
             ]
         except sqlite3.Error as error:
             raise SealsUnreadable(f"{TABLE}: {error}") from error
+
+
+def _searched(wanted: TaskFilter) -> tuple[list[str], list[Any]]:
+    """Return what a row must hold, and the values."""
+    tests = {
+        contains("url", "?"): wanted.url and containing(wanted.url),
+        "status = ?": wanted.status,
+        "lastcrawltime >= ?": wanted.since,
+    }
+    given = {test: value for test, value in tests.items() if value is not None}
+    return list(given), list(given.values())
 
 
 @lru_cache

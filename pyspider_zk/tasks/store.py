@@ -21,7 +21,8 @@ from pyspider_zk.errors import ClusterError
 from pyspider_zk.tasks.columns import COLUMNS, TaskKey
 from pyspider_zk.tasks.database import Seals, TaskDatabase, TaskWrite
 from pyspider_zk.tasks.documents import DOCUMENTS, from_json
-from pyspider_zk.tasks.failures import FailedTask, FailedTry, FailureFilter, Position
+from pyspider_zk.tasks.failures import FailedTask, FailedTry, Position
+from pyspider_zk.tasks.filters import FailureFilter
 from pyspider_zk.tasks.pages import ActivePage
 from pyspider_zk.tasks.seals import UNSEALED
 

@@ -36,6 +36,7 @@ from pyspider_zk.queues.queue_sizes import QueueSizes
 from pyspider_zk.rpc.client import credentials_of
 from pyspider_zk.rpc.router import Router
 from pyspider_zk.tasks.failure_report import FailureReport
+from pyspider_zk.tasks.task_search import TaskSearch
 from pyspider_zk.webui import cluster
 from pyspider_zk.webui.accounts import NO_SCHEDULER_RPC, check_open, login_faults, login_settings
 from pyspider_zk.webui.api import PREFIX, create_api
@@ -226,6 +227,7 @@ class ClusterWebUI:
                 queues=QueueSizes(queues, self.config["queues"]).read,
                 batch_service=BatchService(projectdb, jobs, events, readings.read, settings.slots),
                 failures=FailureReport(self.config["taskdb"]),
+                search=TaskSearch(self.config["taskdb"]),
                 events=events,
                 slot_queues=queues.slot_queues,
                 parking_lot=queues.parking_lot,

@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.zk, pytest.mark.redis, pytest.mar
 
 PAGES = [
     *("", "steering", "projects", "project?name=news", "failures", "assignment", "batches"),
-    *("events", "dead-letters", "tries", "task?project=news&id=on_start", "results?project=news"),
+    *("events", "dead-letters", "tasks", "task?project=news&id=on_start", "results?project=news"),
 ]
 PHONE = {"width": 390, "height": 844}
 
@@ -112,8 +112,9 @@ def test_no_link_of_a_page_leads_nowhere(page: Page) -> None:
 def test_a_phone_can_sort(phone: Page, picture: Picture) -> None:
     open_page(phone, "projects")
     phone.get_by_label("Sort by").select_option("Project, descending")
-    names = phone.locator("#projects tbody td.first")
-    expect(names.first).to_have_text("shop")
+    projects = phone.request.get("/api/v1/projects").json()["items"]
+    names = sorted((each["name"] for each in projects), reverse=True)
+    expect(phone.locator("#projects tbody td.first")).to_have_text(names)
     picture(phone)
     phone.reload()
     expect(phone.get_by_label("Sort by")).to_have_value("-name")
@@ -433,6 +434,14 @@ def test_what_fails_is_found_understood_and_fetched_again(
     page.locator("#tasks summary").first.click()
     expect(page.locator("#tasks pre").first).to_contain_text("response.json['title']")
     picture(page)
+    page.get_by_label("URL").fill("/ONE")
+    expect(page.locator("#tasks tbody tr")).to_have_count(1)
+    page.get_by_role("button", name=re.compile("^fetch all tasks again")).click()
+    expect(dialog(page)).to_contain_text("Fetch 1 task of 1 project again?")
+    page.keyboard.press("Escape")
+    page.get_by_label("URL").fill("")
+    page.get_by_label("Error", exact=True).fill("nonetype")
+    expect(page.locator("#tasks tbody tr")).to_have_count(2)
 
     cluster.web.change_project("faulty", script=script)
     cluster.look()
@@ -442,6 +451,30 @@ def test_what_fails_is_found_understood_and_fetched_again(
     expect(page.locator("#batch")).to_contain_text("refetch: 1 of 1 project done")
     expect(page.locator("#empty")).to_have_text("No failure matches.")
     eventually(lambda: cluster.web.results("faulty") == 2)
+
+
+def test_a_task_is_found_by_a_part_of_its_url(
+    page: Page, cluster: BrowsedCluster, site: str, picture: Picture
+) -> None:
+    cluster.web.add_project("sought", status="RUNNING", script=SCRIPT.format(site=site))
+    cluster.look()
+    page.request.post("/api/v1/batches", data={"operation": "run", "names": ["sought"]})
+    open_page(page, "tasks?project=sought")
+    expect(page.locator("#tries tbody tr")).to_have_count(5)
+    page.get_by_label("URL or id").fill("/ONE")
+    expect(page.locator("#tasks tbody tr")).to_have_count(1)
+    expect(page.locator("#progress")).to_contain_text("1 of 1 project done; that is all")
+    expect(page.locator("#tries")).to_be_hidden()
+    assert "url=%2FONE" in page.url
+    picture(page)
+    page.get_by_label("State").select_option("FAILED")
+    expect(page.locator("#progress")).to_contain_text("0 found")
+    page.get_by_role("button", name="Clear").click()
+    expect(page.locator("#tries tbody tr").first).to_be_visible()
+    page.get_by_label("Project").fill("sought")
+    page.get_by_label("URL or id").fill(f"{site}/one")
+    page.locator("#tasks").get_by_role("link", name=f"{site}/one").click()
+    expect(page.locator("#tiles")).to_contain_text("detail_page")
 
 
 def test_the_latest_tries_lead_to_a_task_and_all_that_is_known_of_it(
@@ -456,7 +489,7 @@ def test_the_latest_tries_lead_to_a_task_and_all_that_is_known_of_it(
     page.request.post("/api/v1/batches", data={"operation": "run", "names": ["told"]})
     page.goto("/tasks?project=told")
     expect(page.locator("#tries tbody tr")).to_have_count(5)  # with on_finished
-    picture(page, "tries")
+    picture(page, "tasks")
     row(page, f"{site}/one").get_by_role("link").last.click()
     expect(page.locator("#tiles")).to_contain_text("detail_page")
     expect(page.locator("#alerts")).to_contain_text("AssertionError: <b>one</b>")

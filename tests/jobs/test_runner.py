@@ -28,6 +28,7 @@ from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.rpc.client import Credentials, call
 from pyspider_zk.scheduling.operation_answers import operation_functions
 from pyspider_zk.tasks.failure_report import FailureReport
+from pyspider_zk.tasks.task_search import TaskSearch
 from pyspider_zk.testing import SoleOwner
 from tests.support.connected import connected, looking, patient
 from tests.support.crew import expire
@@ -696,9 +697,12 @@ def test_any_member_takes_in_what_all_of_them_carry_out(
         ("list_projects", ({}, "name", 0, "y"), 422, "limit: Expected `int | null`"),
         ("list_events", ([],), 422, "after: Expected `int | null`"),
         ("list_failures", ([1],), 422, "a filter of failures must be an object"),
-        ("list_failures", ({"kinds": "x"},), 422, "failures have no kinds"),
+        ("list_failures", ({"kinds": "x"},), 422, "a filter of failures has no kinds"),
         ("list_failures", ({"status_code": "x"},), 422, "Expected `int | null`"),
         ("list_failures", ({}, "x"), 422, "offset: Expected `int`"),
+        ("search_tasks", ({"error": "x"},), 422, "a filter of tasks has no error; known are proj"),
+        ("search_tasks", ({}, "x"), 422, "the cursor 'x' is none of a search"),
+        ("search_tasks", ({}, "row p 9"), 422, "none of a search"),
         ("list_failed_tasks", ({}, [1.0, "p"]), 422, "after: Expected `array` of length 3"),
     ],
 )
@@ -714,7 +718,7 @@ def test_between_two_sessions_a_member_asks_for_patience() -> None:
     def ended() -> BatchService:
         raise SessionLost("the ZooKeeper session ended")
 
-    functions = operation_functions(ended, ended, FailureReport(None))
+    functions = operation_functions(ended, ended, FailureReport(None), TaskSearch(None))
 
     with pytest.raises(xmlrpc.client.Fault, match="session ended") as found:
         functions["list_batches"]()

@@ -48,6 +48,7 @@ METHODS = {
     "list_events": (),
     "list_failures": (),
     "list_failed_tasks": (),
+    "search_tasks": (),
     "cancel_batch": ("b",),
     "system.listMethods": (),
 }

@@ -8,7 +8,8 @@ import pytest
 from pyspider_zk.queues.names import QueueKind
 from pyspider_zk.scheduling.scheduler import SlotScheduler
 from pyspider_zk.tasks.failure_report import FailureReport
-from pyspider_zk.tasks.failures import FailedTask, FailureFilter
+from pyspider_zk.tasks.failures import FailedTask
+from pyspider_zk.tasks.filters import FailureFilter
 from tests.scheduling.test_operations import rounds
 from tests.support.operations import a_claim, carry_out, done
 from tests.support.world import World, crawling

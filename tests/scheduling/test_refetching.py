@@ -165,6 +165,9 @@ def test_those_that_are_meant_are_found_behind_thousands_that_are_not(
         ({"error": "Timeout"}, ["late", "start"]),
         ({"error": "KeyError"}, ["broken"]),
         ({"error": "'title'"}, ["broken"]),
+        ({"error": "keyERROR: 'T"}, ["broken"]),
+        ({"url": "SITE/la"}, ["late"]),
+        ({"url": "site", "error": "none"}, []),
         ({"error": "Timeout", "callback": "page"}, ["late"]),
         ({"tasks": ["done", "late"]}, ["done", "late"]),
         ({"tasks": ["done", "late"], "state": "SUCCESS"}, ["done"]),
@@ -176,7 +179,7 @@ def test_states_callbacks_and_errors_choose(
     world: World, scheduler: SlotScheduler, arguments: dict[str, Any], meant: list[str]
 ) -> None:
     page, late = {"callback": "page"}, {"fetch": TIMED_OUT, "process": {"ok": False, "time": 0}}
-    store(world, "late", process=page, track=late)
+    store(world, "late", process=page, track=late, url="http://site/late")
     store(world, "start", process={"callback": "on_start"}, track=late)
     store(world, "broken", process=page, track={"fetch": {"ok": True}, "process": BROKEN})
     store(world, "done", status=SUCCESS, process={"callback": "other"})

@@ -13,11 +13,11 @@ from pyspider_zk.tasks.failures import (
     KIND_LENGTH,
     TEXT_LENGTH,
     FailedTry,
-    FailureFilter,
     FailureKind,
     failure_kind,
     failure_of,
 )
+from pyspider_zk.tasks.filters import FailureFilter
 from pyspider_zk.tasks.writes import TaskWrite
 from tests.tasks.conftest import TaskBackend
 
@@ -109,7 +109,7 @@ def test_what_scripts_and_pages_write_fits_every_database() -> None:
     ("asked", "told"),
     [
         ("all", "must be an object"),
-        ({"kinds": "x"}, "failures have no kinds; known are project, kind"),
+        ({"kinds": "x"}, "a filter of failures has no kinds; known are project, kind"),
         ({"kind": 5}, "Expected `str | null`"),
         ({"since": "now"}, "Expected `float | null`"),
     ],
@@ -159,6 +159,9 @@ def test_failures_are_grouped_over_projects(backend: TaskBackend, report: Failur
     for wanted in ({"project": "p1"}, {"callback": "page"}, {"status_code": 200}, {"kind": "K"}):
         assert report.kinds(FailureFilter(**wanted))[1] == 1
     assert report.kinds(FailureFilter(since=4.0)) == ([few], 1)
+    assert report.kinds(FailureFilter(error="OTHER 4")) == ([few], 1)
+    assert report.kinds(FailureFilter(url="/U/4.", error="her")) == ([few], 1)
+    assert report.kinds(FailureFilter(error="%")) == report.kinds(FailureFilter(url="_")) == ([], 0)
 
 
 def test_tasks_come_the_latest_first_page_by_page(

@@ -51,6 +51,7 @@ def test_kinds_are_counted_over_all_projects(failing: Any) -> None:
     }
     assert [each["kind"] for each in ask(failing, "?offset=1")["items"]] == ["HTTP 404: Not Found"]
     assert [each["tasks"] for each in ask(failing, "?project=shop")["items"]] == [1, 1]
+    assert [each["tasks"] for each in ask(failing, "?error=TITLE&url=/a")["items"]] == [2]
 
 
 def test_tasks_of_a_kind_come_with_their_tracebacks_page_by_page(failing: Any) -> None:

@@ -66,4 +66,4 @@ def test_no_link_leads_nowhere(client: Any) -> None:
             found.update(dict.fromkeys(fresh, path))
             left += dict.fromkeys(fresh)
     assert dead == []
-    assert {"/cluster/", "/cluster/tries"} <= found.keys()
+    assert {"/cluster/", "/cluster/tasks"} <= found.keys()

@@ -116,3 +116,43 @@ def test_a_database_that_does_not_answer_is_told(
     ui.config["taskdb"].insert("p", "a", ROW)
     monkeypatch.setattr(ui.config["resultdb"], "get", lambda *_: 1 / 0)
     assert "do not answer" in ask(client, "a", 503)["detail"]
+
+
+def search(client: Any, code: int = 200, **query: Any) -> Any:
+    answer = client.get("/api/v1/tasks", query_string=query)
+    assert answer.status_code == code, answer.text
+    return json.loads(answer.text)
+
+
+def test_tasks_are_searched_look_by_look(client: Any, ui: ClusterWebUI) -> None:
+    taskdb = ui.config["taskdb"]
+    for project in ("p", "q"):
+        for name in ("one", "two"):
+            taskdb.insert(project, name, {**ROW, "url": f"http://{project}/{name}"})
+    taskdb.insert("q", "done", {**ROW, "url": "http://q/done", "status": 2})
+    first = search(client, url="/ONE", limit=1)
+    task = {"project": "p", "taskid": "one", "url": "http://p/one", "state": "ACTIVE"}
+    assert first["items"] == [{**task, "crawled_at": 1e9}]
+    assert (first["projects"], first["of"]) == (0, 2)
+    second = search(client, url="/ONE", cursor=first["next"])
+    assert [each["project"] for each in second["items"]] == ["q"]
+    assert second["next"] is None
+    assert (second["projects"], second["of"]) == (2, 2)
+    found = search(client, project="q", state="SUCCESS", since=1e9)
+    assert [each["taskid"] for each in found["items"]] == ["done"]
+    assert (found["rows"], found["projects"], found["of"]) == (3, 1, 1)
+    assert search(client, since=1e9 + 1)["items"] == []
+
+
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        ({"state": "DONE"}, "state: Must be one of: ACTIVE, SUCCESS, FAILED, BAD."),
+        ({"url": ""}, "url: has 1 to 1000 characters"),
+        ({"url": "x" * 1001}, "url: has 1 to 1000 characters"),
+        ({"since": "now"}, "since: Not a valid number."),
+        ({"cursor": "row"}, "cursor: String does not match expected pattern."),
+    ],
+)
+def test_a_search_with_a_slip_is_refused(client: Any, query: dict[str, Any], told: str) -> None:
+    assert told in search(client, 422, **query)["detail"]

@@ -19,6 +19,7 @@ from pyspider_zk.jobs.batch_service import BatchService
 from pyspider_zk.queues.api import ParkingLot, SlotQueues
 from pyspider_zk.rpc.router import Router
 from pyspider_zk.tasks.failure_report import FailureReport
+from pyspider_zk.tasks.task_search import TaskSearch
 from pyspider_zk.webui.audit import record
 from pyspider_zk.webui.rebalancer import Rebalancer
 
@@ -76,6 +77,7 @@ class Backend:
     queues: Callable[[], Mapping[str, int]]
     batch_service: BatchService
     failures: FailureReport
+    search: TaskSearch
     events: EventLog
     slot_queues: SlotQueues
     parking_lot: ParkingLot

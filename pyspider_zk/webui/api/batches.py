@@ -59,7 +59,7 @@ class RequestSchema(Schema):
             "delete: wait (for pyspider's 24 hours); rate: rate and burst;"
             " group: group; status: status;"
             " refetch: tasks (ids), state, callback, error (text in the last one), status_code,"
-            " kind (as failures have it)"
+            " kind (as failures have it), url (text in it)"
         ),
     )
     dry_run = Switch(load_default=False, metadata=about("only return what it would do"))

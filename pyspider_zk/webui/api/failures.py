@@ -6,11 +6,13 @@ from typing import Any
 
 from marshmallow import Schema, fields, validate
 
-from pyspider_zk.tasks.failures import FailedTask, FailureFilter, FailureKind, Position
+from pyspider_zk.tasks.failures import FailedTask, FailureKind, Position
+from pyspider_zk.tasks.filters import FailureFilter
 from pyspider_zk.webui.api.backend import backend
 from pyspider_zk.webui.api.blueprint import Part
 from pyspider_zk.webui.api.schemas import (
     MOST_ITEMS,
+    PART,
     SINCE_EPOCH,
     STORABLE,
     PageOfSchema,
@@ -41,6 +43,8 @@ class FailureFilterSchema(Schema):
     since = fields.Float(
         metadata=about(f"only tasks that failed at this time or later, {SINCE_EPOCH}")
     )
+    url = fields.String(validate=PART, metadata=about("part of it, in capitals or not"))
+    error = fields.String(validate=PART, metadata=about("part of the last one, in capitals or not"))
 
 
 class FailureKindQuerySchema(FailureFilterSchema, PageQuerySchema):

@@ -17,6 +17,9 @@ SINCE_EPOCH = "seconds since the epoch"
 STORABLE = validate.Regexp(r"^[^\x00]*\Z", error="has the character NUL")
 """Text that every database takes in a question."""
 
+PART = validate.Regexp(r"^[^\x00]{1,1000}\Z", error="has 1 to 1000 characters, NUL not among them")
+"""Text that is looked for in a longer one."""
+
 T = TypeVar("T", bound=Schema)
 
 _PLAIN: Mapping[object, Callable[..., fields.Field[Any]]] = {

@@ -3,7 +3,8 @@
 import io
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from dataclasses import fields as fields_of
+from typing import Any, get_args
 from xmlrpc.client import Fault
 
 from marshmallow import Schema, fields, validate
@@ -13,12 +14,17 @@ from pyspider_zk.projects.rows import is_number
 from pyspider_zk.tasks.database import task_database
 from pyspider_zk.tasks.documents import DOCUMENTS, UNREADABLE
 from pyspider_zk.tasks.failures import error_of, spellings
+from pyspider_zk.tasks.filters import State, TaskFilter
+from pyspider_zk.tasks.task_search import CURSOR, FoundTask
 from pyspider_zk.webui.api.backend import backend
 from pyspider_zk.webui.api.blueprint import Part
 from pyspider_zk.webui.api.schemas import (
+    PART,
+    SINCE_EPOCH,
     STORABLE,
     about,
     measure_field,
+    mirrors,
     number_field,
     text_field,
     time_field,
@@ -33,8 +39,54 @@ MOST_TEXT = 100_000
 
 _ENCODER = json.JSONEncoder(indent=2, ensure_ascii=False, default=repr)
 
+FILTER = [each.name for each in fields_of(TaskFilter)]
+
 INFO = "_on_get_info"
 """The id of what asks a script for its settings: no task, and without a row."""
+
+
+class TasksQuerySchema(Schema):
+    """Which tasks; all that is given must hold."""
+
+    project = fields.String(validate=STORABLE, metadata=about("the name of one"))
+    url = fields.String(
+        validate=PART, metadata=about("part of it, in capitals or not; or a task id")
+    )
+    state = fields.String(validate=validate.OneOf(get_args(State)))
+    since = fields.Float(
+        metadata=about(f"only tasks that were tried at this time or later, {SINCE_EPOCH}")
+    )
+    cursor = fields.String(
+        load_default="",
+        validate=validate.Regexp(CURSOR),
+        metadata=about("`next` of the look before"),
+    )
+    limit = fields.Integer(
+        load_default=25,
+        validate=validate.Range(1, 100),
+        metadata=about("a look ends when it has found about so many"),
+    )
+
+
+@mirrors(
+    FoundTask,
+    state="ACTIVE, SUCCESS, FAILED or BAD",
+    crawled_at="when its last try ended, seconds since the epoch; null: it had none",
+)
+class FoundTaskSchema(Schema):
+    """A task that was found."""
+
+
+class FoundTasksSchema(Schema):
+    """What one look at the tasks found; it lasts some tenths of a second."""
+
+    items = fields.List(fields.Nested(FoundTaskSchema), required=True)
+    next = fields.String(
+        required=True, allow_none=True, metadata=about("cursor of the next look; null: that is all")
+    )
+    rows = number_field("how many tasks this look has seen")
+    projects = number_field("of how many projects all tasks were seen")
+    of = number_field("how many projects there are")
 
 
 class TriesQuerySchema(Schema):
@@ -101,6 +153,19 @@ class TaskSchema(TrySchema):
         required=True,
         metadata=about("the stored columns and the result, as JSON, or its beginning"),
     )
+
+
+@blueprint.route("/tasks")
+@blueprint.query(TasksQuerySchema)
+@blueprint.tells(FoundTasksSchema)
+def search_tasks(query: dict[str, Any]) -> dict[str, Any]:
+    """Search tasks by URL, project, state and time, some with each look.
+
+    Tasks whose whole URL is given come first, then each project's in turn.
+    """
+    wanted = TaskFilter.parse({name: query[name] for name in FILTER if name in query})
+    look = backend().search.look(wanted, query["cursor"], query["limit"])
+    return {**look._asdict(), "items": look.tasks, "next": look.cursor or None}
 
 
 @blueprint.route("/tries")

@@ -1,7 +1,7 @@
 """The operations page below ``/cluster``: frames, whose scripts get the content from the API."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 from flask import Blueprint, Flask, Response, current_app, render_template
 from flask_login import current_user
@@ -9,6 +9,7 @@ from pyspider.webui.login import login_manager
 
 from pyspider_zk import __version__
 from pyspider_zk.cluster.cluster_settings import RANGES
+from pyspider_zk.tasks.filters import State
 from pyspider_zk.webui.access import CHALLENGE
 
 PREFIX = "/cluster"
@@ -33,14 +34,14 @@ PAGES = (
     ClusterPage("overview", "/", "Overview"),
     ClusterPage("steering", "/steering", "Cluster"),
     ClusterPage("projects", "/projects", "Projects"),
+    ClusterPage("tasks", "/tasks", "Tasks"),
     ClusterPage("failures", "/failures", "Failures"),
     ClusterPage("assignment", "/assignment", "Assignment"),
     ClusterPage("batches", "/batches", "Batches"),
     ClusterPage("events", "/events", "Events"),
     ClusterPage("dead-letters", "/dead-letters", "Dead letters"),
     ClusterPage("project", "/project", "Project", of="projects"),
-    ClusterPage("tries", "/tries", "Latest tries", of="projects"),
-    ClusterPage("task", "/task", "Task", of="projects"),
+    ClusterPage("task", "/task", "Task", of="tasks"),
     ClusterPage("results", "/results", "Results", of="projects"),
 )
 
@@ -67,7 +68,7 @@ def create_pages(config: Mapping[str, Any]) -> Flask:
 def _show(page: ClusterPage) -> str:
     looks_only = current_user.is_viewer
     shown = {"page": page, "pages": PAGES, "version": __version__, "looks_only": looks_only}
-    return render_template(f"{page.name}.html", **shown, ranges=RANGES)
+    return render_template(f"{page.name}.html", **shown, ranges=RANGES, states=get_args(State))
 
 
 for _page in PAGES:

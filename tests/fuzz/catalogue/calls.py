@@ -19,7 +19,7 @@ _METHODS = """
     webui_update local_size local_counter local_newtask local_send_task local_get_active_tasks
     local_webui_update local_project_numbers local_project_history submit_operation
     plan_operation get_batch list_batches cancel_batch retry_batch list_projects list_events
-    list_failures list_failed_tasks _quit system.methodHelp
+    list_failures list_failed_tasks search_tasks _quit system.methodHelp
 """
 
 _TYPED: dict[str, tuple[Any, ...]] = {
@@ -38,6 +38,7 @@ _TYPED: dict[str, tuple[Any, ...]] = {
     "list_events": ("x", "y"),
     "list_failures": ([1], {"since": "x"}, {"kinds": 1}, "x"),
     "list_failed_tasks": ({"status_code": "x"}, [1, 2], ["x", [], {}], "x"),
+    "search_tasks": ({"url": 7}, "row p #x", 7, {"state": "x"}, "x"),
     "local_project_numbers": (7,),
     "local_project_history": ({"a": 1},),
 }

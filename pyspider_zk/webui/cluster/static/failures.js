@@ -9,7 +9,7 @@ import { Table } from "./table.js";
 
 const SIZE = 50;
 const TASKS = 25;
-const DEFAULTS = { project: "", callback: "", status_code: "", kind: "", of: "", code: "", offset: 0 };
+const DEFAULTS = { project: "", url: "", error: "", callback: "", status_code: "", kind: "", of: "", code: "", offset: 0 };
 
 const state = read(DEFAULTS);
 let now; // the time of the last response
@@ -39,7 +39,7 @@ const tasks = new Table(byId("tasks"), [
   { title: "", cls: "operates", show: (each) => again(`fetch ${each.url} again`, () => refetchTask(each)) },
 ], { key: (each) => `${each.project}:${each.taskid}` });
 
-const filter = () => ({ project: state.project, callback: state.callback, status_code: state.status_code });
+const filter = () => ({ project: state.project, url: state.url, error: state.error, callback: state.callback, status_code: state.status_code });
 
 /** The filter of the tasks of the kind that is open. */
 const chosen = () => ({ ...filter(), kind: state.kind, ...(state.of && { callback: state.of }), status_code: state.code });
@@ -99,7 +99,7 @@ const error = (task) => (task.logs ? h("details", {}, h("summary", {}, task.erro
 // --- fetching again ---
 
 async function refetchKind({ kind, callback, status_code: code }) {
-  const which = { kind, ...(callback && { callback }), status_code: code };
+  const which = { kind, ...(callback && { callback }), status_code: code, ...(state.url && { url: state.url }), ...(state.error && { error: state.error }) };
   const { items } = await ask("/failures/projects", { query: { ...filter(), ...which } });
   const left = items.reduce((sum, each) => sum + each.tasks, 0);
   await refetch(`${plural(left, "task")} of ${plural(items.length, "project")}`, {
