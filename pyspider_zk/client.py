@@ -253,7 +253,8 @@ class Client:
         ids = None if tasks is None else list(tasks)
         chosen: dict[str, Any] = {"tasks": ids, "state": state, "callback": callback}
         chosen |= {"error": error, "status_code": status_code, "kind": kind, "url": url}
-        return self.submit("refetch", chosen, **options)
+        given = {name: value for name, value in chosen.items() if value is not None}
+        return self.submit("refetch", given, **options)  # older schedulers know fewer
 
     def submit(
         self,

@@ -50,6 +50,7 @@ class AlertKind(StrEnum):
     UNREADABLE = "unreadable"
     MAINTENANCE = "maintenance"
     LOST = "lost-processor"
+    BROKEN = "broken-projects"
     PAUSED = "paused-projects"
     FAILING = "failing-tasks"
 
@@ -181,6 +182,10 @@ def _of_projects(sight: Observation) -> Iterator[Alert]:
 
 def _of_failures(sight: Observation) -> Iterator[Alert]:
     loads = sight.cluster.loads.values() if sight.cluster else ()
+    if broken := sum(load.broken for load in loads):
+        named = _some(sorted(name for load in loads for name in load.broken_names))
+        text = f"{_count(broken, 'project')} cannot start, for the scripts do not run: {named}"
+        yield Alert(AlertKind.BROKEN, Severity.WARNING, text)
     if paused := sum(load.paused for load in loads):
         named = _some(sorted(name for load in loads for name in load.paused_names))
         text = f"{_count(paused, 'project')} paused, because the latest tasks failed: {named}"

@@ -132,6 +132,8 @@ class Load(Record):
             None: unknown.
         paused: how many of its projects rest, because their latest tasks have failed.
         paused_names: the names of some of these.
+        broken: how many of its projects cannot start, for their scripts do not run.
+        broken_names: the names of some of these.
         ended: tasks that ended for good in five minutes, as of a minute ago or less.
         failed: how many of these failed.
         failing_names: the names of projects to which most of these belong.
@@ -147,6 +149,8 @@ class Load(Record):
     slot_rates: Mapping[int, int] | None = None
     paused: int = 0
     paused_names: tuple[str, ...] = ()
+    broken: int = 0
+    broken_names: tuple[str, ...] = ()
     ended: int = 0
     failed: int = 0
     failing_names: tuple[str, ...] = ()

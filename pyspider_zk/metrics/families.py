@@ -50,6 +50,7 @@ ALERTS = (
     "unreadable",
     "maintenance",
     "lost-processor",
+    "broken-projects",
     "paused-projects",
     "failing-tasks",
 )

@@ -21,6 +21,7 @@ from pyspider_zk.scheduling.parking import Disposition, InFlightMessage
 from pyspider_zk.scheduling.project import LoadedProject
 from pyspider_zk.scheduling.project_set import ProjectSet
 from pyspider_zk.tasks.columns import TaskKey
+from pyspider_zk.tasks.failures import why_not
 
 logger = logging.getLogger("scheduler")
 
@@ -189,17 +190,19 @@ class MessageApplier:
 
     def _apply_pack(self, project: LoadedProject, pack: dict[str, Any], slot: int) -> None:
         if pack["taskid"] == "_on_get_info":
-            self._learn(project, (pack.get("track") or {}).get("save"))
+            self._learn(project, pack.get("track") or {})
         else:
+            if project.cannot_start and pack["track"]["process"].get("ok"):
+                project.cannot_start = ""  # what was missing is there by now
             self._engine.on_task_status(own_task(pack))
             self._heartbeat.slot_meter.count(slot)
 
-    def _learn(self, project: LoadedProject, sent: object) -> None:
+    def _learn(self, project: LoadedProject, track: Mapping[str, Any]) -> None:
         """Apply the settings that a script sent, except those that pyspider would fail on."""
-        info, faults = usable_info(sent)
+        info, faults = usable_info(track.get("save"))
         if faults:
             logger.error("project %s: its script sent %s", project.name, ", ".join(faults))
-        project.on_get_info(info)
+        project.on_get_info(info, why_not(track))
         self._projects.news.add(self._fence.slot(project.name))
         self._engine.attention.on_project(project.name)
         logger.info("%s on_get_info %r", project.name, info)

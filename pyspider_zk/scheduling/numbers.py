@@ -21,6 +21,7 @@ _NOTHING = {
     "due_since": None,
     "next_due": None,
     "paused": False,
+    "cannot_start": None,
 }
 
 
@@ -42,6 +43,7 @@ class ProjectNumbers:
         and processor; ``next_due``: when the next of the others is due.
         ``success`` and ``failed`` are those of the task database; ``hour`` has the last hour's.
         ``rate_now``: tries that ended per second, over five minutes.
+        ``cannot_start``: why its script does not run, None if it does, or nothing is known.
         ``quarantined``: why the project is in quarantine, None if it is not.
         """
         quarantine = self._quarantine
@@ -104,6 +106,7 @@ def _queued(project: Any) -> dict[str, Any]:
             "due_since": _due_since(tasks.priority_queue),
             "next_due": None if first is None else float(first.exetime),
             "paused": project.pause.state is True,
+            "cannot_start": project.cannot_start or None,
         }
 
 

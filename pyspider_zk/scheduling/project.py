@@ -100,6 +100,7 @@ class LoadedProject:
         task_loaded: whether the queue knows the rows.
         active_tasks: the log of its tasks, newest first.
         waiting_get_info: whether its script has yet to send its settings.
+        cannot_start: why its script could not send them; empty: it could, or has run since.
         is_info_due: whether they are to be requested.
         min_tick, retry_delay, crawl_config: its script's settings.
         pause: of failures.
@@ -116,6 +117,7 @@ class LoadedProject:
         self.md5sum: str | None = None
         self.is_info_due = False
         self.waiting_get_info = True
+        self.cannot_start = ""
         self.pause = FailurePause()
         self.min_tick: Any = 0
         self.retry_delay: Mapping[Any, float] = {}
@@ -147,9 +149,10 @@ class LoadedProject:
             len(self.task_queue),
         )
 
-    def on_get_info(self, info: Mapping[str, Any]) -> None:
-        """Follow the settings that its script has sent."""
+    def on_get_info(self, info: Mapping[str, Any], cannot_start: str = "") -> None:
+        """Follow the settings that its script has sent, or why it could not."""
         self.waiting_get_info = False
+        self.cannot_start = cannot_start
         self.min_tick = info.get("min_tick", 0)
         self.retry_delay = info.get("retry_delay", {})
         self.crawl_config = info.get("crawl_config", {})

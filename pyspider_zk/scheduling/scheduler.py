@@ -249,6 +249,7 @@ class SlotScheduler:
         meter.follow(self.fence.held, may_work=self._was_open and not away)
         projects = self.engine.projects.items()
         paused = [name for name, project in projects if project.pause.state is True]
+        broken = [name for name, project in projects if project.active and project.cannot_start]
         return Load(
             len(self.engine.projects),
             self.engine.attention.pending.count(),
@@ -258,6 +259,8 @@ class SlotScheduler:
             slot_rates=meter.busiest,
             paused=len(paused),
             paused_names=tuple(paused[:NAMED]),
+            broken=len(broken),
+            broken_names=tuple(broken[:NAMED]),
             ended=self._lately.ended,
             failed=self._lately.failed,
             failing_names=self._lately.worst,

@@ -133,6 +133,7 @@ def project_part(
         part["lasting"] = [[taskid, queue.lasting(taskid)] for taskid in slow]
         part["active_tasks"] = [list(entry) for entry in project.active_tasks]
     if not project.waiting_get_info:
+        part["cannot_start"] = project.cannot_start
         part["info"] = {
             "min_tick": project.min_tick,
             "retry_delay": project.retry_delay,
@@ -144,7 +145,7 @@ def project_part(
 def restore_script_info(project: LoadedProject, part: Part) -> None:
     """Save the round trip through the processor if the script is unchanged."""
     if project.active and part.get("md5sum") == project.md5sum and "info" in part:
-        project.on_get_info(part["info"])
+        project.on_get_info(part["info"], part.get("cannot_start") or "")
         project.is_info_due = False
 
 
@@ -312,6 +313,7 @@ ROWS: Mapping[str, Rule] = {
 KNOWLEDGE: Mapping[str, Rule] = {
     "md5sum": _text,
     "info": _info,
+    "cannot_start": _text,
     "counters": _counters,
     "tick": _second,
     "running": _moment,

@@ -137,6 +137,14 @@ def failure_kind(processed: Mapping[str, Any], fetched: Mapping[str, Any]) -> st
     return kind[:KIND_LENGTH]
 
 
+def why_not(track: Mapping[str, Any]) -> str:
+    """Return why a script failed, empty if it did not; anything may stand in what it tells."""
+    processed, fetched = track.get("process"), track.get("fetch")
+    if not isinstance(processed, Mapping) or processed.get("ok", True):
+        return ""
+    return error_of(processed, fetched if isinstance(fetched, Mapping) else {})
+
+
 def error_of(processed: Mapping[str, Any], fetched: Mapping[str, Any]) -> str:
     """Return the first line of an error, with its class if the traceback tells that."""
     said = _first_line(processed.get("exception")) or _first_line(fetched.get("error"))

@@ -190,9 +190,20 @@ class BrowsedCluster:
 
     def look(self) -> None:
         """Make all schedulers look at the project database."""
-        for member in self.members():
-            record = Member(member["address"], "", 0, "", 0.0)
-            call(record, "local_update_project", credentials=Credentials(self.web.secret()))
+        for address in self._addresses():
+            self._call(address, "local_update_project")
+
+    def run(self, project: str) -> None:
+        """Have a project's ``on_start`` called."""
+        address, *_ = self._addresses()
+        self._call(address, "submit_operation", "run", {"names": [project]})
+
+    def _addresses(self) -> list[str]:
+        return [member["address"] for member in self.members()]
+
+    def _call(self, address: str, method: str, *args: Any) -> None:
+        record = Member(address, "", 0, "", 0.0)
+        call(record, method, *args, credentials=Credentials(self.web.secret()))
 
 
 @pytest.fixture(scope="module")

@@ -211,6 +211,14 @@ def test_with_login_to_change_everybody_looks_and_ann_changes(
         started(page)
         confirm(page, "Start 1 project")
         expect(page.locator("#batch")).to_contain_text("1 of 1 project done")
+    with visit(chromium, readable, None) as page:
+        open_page(page, "tasks?project=mine")
+        page.get_by_role("link", name="Log in").click()
+        page.get_by_label("Name").fill("ann")
+        page.get_by_label("Password").fill("secret")
+        page.get_by_role("button", name="Log in").click()
+        expect(page.get_by_title("your login")).to_have_text("ann")
+        assert page.url.endswith("/cluster/tasks?project=mine")
 
 
 def test_who_logs_in_by_the_page_has_a_session_with_a_role(
@@ -240,7 +248,9 @@ def test_who_logs_in_by_the_page_has_a_session_with_a_role(
         expect(page.locator("#batch")).to_contain_text("1 of 1 project done")
         refused = page.request.post("/debug/mine/save", form={"script": "import os"})
         assert (refused.status, "as an admin" in refused.text()) == (403, True)
-        page.goto("/login/")
+        open_page(page, "failures")
+        check_accessibility(page)
+        expect(page.get_by_title("your login")).to_have_text("olga")
         page.get_by_role("button", name="Log out").click()
         expect(page.get_by_label("Name")).to_be_visible()
         assert page.request.get("/cluster/").status == 401

@@ -23,6 +23,7 @@ from tests.browser.cluster_page import (
     tick,
 )
 from tests.browser.conftest import SCRIPT, BrowsedCluster, PageWatch, Web
+from tests.support import waiting
 
 pytestmark = [pytest.mark.browser, pytest.mark.zk, pytest.mark.redis, pytest.mark.slow]
 
@@ -38,11 +39,13 @@ Eventually = Callable[..., None]
 
 @pytest.fixture(scope="module")
 def web(cluster: BrowsedCluster, site: str) -> Web:
-    """Give the web UI of a cluster that has done a little of everything."""
+    """Give the web UI of a cluster that has crawled a site."""
     for name in ("news", "shop", "blog"):
         script = SCRIPT.format(site=site)
         cluster.web.add_project(name, status="RUNNING", group="daily", script=script)
     cluster.look()
+    cluster.run("news")
+    waiting.eventually(lambda: cluster.web.results("news") == 2)
     return cluster.web
 
 
@@ -75,8 +78,6 @@ def phone(chromium: Browser, web: Web, watch: PageWatch) -> Iterator[Page]:
 @pytest.mark.usefixtures("letters")
 @pytest.mark.parametrize("path", PAGES)
 def test_a_page_is_accessible_in_light_and_dark(page: Page, picture: Picture, path: str) -> None:
-    asked = {"operation": "run", "names": ["news"]}
-    page.request.post("/api/v1/batches", data=asked)
     open_page(page, path)
     expect(page.locator("nav [aria-current=page]")).to_have_count(1)
     for theme in ("light", "dark"):
@@ -107,6 +108,18 @@ def test_no_link_of_a_page_leads_nowhere(page: Page) -> None:
     assert any("/cluster/project?" in link for link in found)
     dead = [(link, path) for link, path in found.items() if not page.request.get(link).ok]
     assert dead == []
+
+
+@pytest.mark.parametrize("width", [390, 768])
+def test_the_whole_navigation_is_seen(page: Page, width: int, picture: Picture) -> None:
+    page.set_viewport_size({"width": width, "height": 800})
+    open_page(page, "tasks")
+    for link in page.locator("nav a").all():
+        box = link.bounding_box()
+        assert box is not None
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= width
+    picture(page, str(width))
 
 
 def test_a_phone_can_sort(phone: Page, picture: Picture) -> None:
@@ -451,6 +464,22 @@ def test_what_fails_is_found_understood_and_fetched_again(
     expect(page.locator("#batch")).to_contain_text("refetch: 1 of 1 project done")
     expect(page.locator("#empty")).to_have_text("No failure matches.")
     eventually(lambda: cluster.web.results("faulty") == 2)
+
+
+def test_why_a_project_cannot_start_is_told(page: Page, cluster: BrowsedCluster) -> None:
+    cluster.web.add_project("misspelt", status="RUNNING", script="class Handler(:")
+    cluster.look()
+    open_page(page, "projects?q=misspelt")
+    expect(row(page, "misspelt")).to_contain_text("cannot start")
+    row(page, "misspelt").get_by_role("link", name="misspelt").click()
+    expect(page.locator("#alerts")).to_contain_text("its script does not run: SyntaxError")
+    open_page(page, "")
+    expect(page.locator("#alerts")).to_contain_text("for the scripts do not run: misspelt")
+    script = "from pyspider.libs.base_handler import *\n\nclass Handler(BaseHandler): pass\n"
+    cluster.web.change_project("misspelt", script=script)
+    cluster.look()
+    open_page(page, "projects?q=misspelt")
+    expect(row(page, "misspelt")).not_to_contain_text("cannot start")
 
 
 def test_a_task_is_found_by_a_part_of_its_url(

@@ -48,6 +48,13 @@ def test_projects_that_rest_because_their_tasks_failed():
     assert alert.text == "8 projects paused, because the latest tasks failed: p, q, r"
 
 
+def test_projects_whose_scripts_do_not_run():
+    loads = {A: Load(broken=1, broken_names=("q",)), B: Load(broken=1, broken_names=("p",))}
+    alert = only(Observation(replace(WELL, loads=loads)))
+    assert (alert.kind, alert.severity) == (AlertKind.BROKEN, Severity.WARNING)
+    assert alert.text == "2 projects cannot start, for the scripts do not run: p, q"
+
+
 def test_many_of_the_latest_tasks_failed():
     loads = {A: Load(ended=90, failed=19, failing_names=("p",)), B: Load(ended=10)}
     assert alerts(Observation(replace(WELL, loads=loads))) == [], "a few always do"

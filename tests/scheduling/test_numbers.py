@@ -90,3 +90,45 @@ def test_amounts_stand_in_the_minute_that_they_began_in(scheduler: SlotScheduler
     (history,) = ProjectNumbers(scheduler).project_history(["p"]).values()
     assert len(history) == MINUTES
     assert {place: amount for place, amount in enumerate(history) if amount} == {0: 5, 57: 7, 59: 1}
+
+
+BROKEN = {
+    "fetch": {"ok": True, "time": 0, "status_code": 200},
+    "process": {"ok": False, "exception": "bad input", "logs": "...\nSyntaxError: bad input"},
+    "save": {},
+}
+
+
+def test_why_a_project_cannot_start_is_told_until_its_script_runs(
+    world: World, scheduler: SlotScheduler, task: MakeTask
+) -> None:
+    def told() -> tuple[Any, int, tuple[str, ...]]:
+        rounds(scheduler)
+        load = scheduler._load()  # as the heartbeat asks each second
+        numbers = ProjectNumbers(scheduler).project_numbers()
+        return numbers["p"]["cannot_start"], load.broken, load.broken_names
+
+    world.script_told("p", **BROKEN)
+    assert told() == ("SyntaxError: bad input", 1, ("p",))
+    world.new(task("p", "1"))
+    assert told() == ("SyntaxError: bad input", 1, ("p",))
+    world.finish(world.dispatched()[-1], ok=False)
+    assert told() == ("SyntaxError: bad input", 1, ("p",))
+    world.new(task("p", "2"))
+    rounds(scheduler)
+    world.finish(world.dispatched()[-1])
+    assert told() == (None, 0, ()), "a module that was missing is there, say"
+    world.script_told("p", **BROKEN)
+    assert told() == ("SyntaxError: bad input", 1, ("p",))
+    world.script_is_known("p")
+    assert told() == (None, 0, ())
+
+
+@pytest.mark.parametrize("track", [{}, {"process": []}, {"process": {"ok": 0}, "fetch": 7}])
+def test_a_strange_answer_of_a_script_harms_nothing(
+    world: World, scheduler: SlotScheduler, track: Any
+) -> None:
+    world.script_told("p", **track)
+    rounds(scheduler)
+    assert not scheduler.engine.projects["p"].waiting_get_info
+    assert scheduler.queues.slot_queues.dead() == 0

@@ -185,6 +185,16 @@ def test_counters_active_tasks_and_rate_bucket_go_on(
     assert after.engine.projects["p"].task_queue.bucket.bucket == tokens
 
 
+def test_why_a_project_cannot_start_passes_to_the_next_owner(
+    world: World, crawling: SlotScheduler
+) -> None:
+    world.script_told("p", process={"ok": False, "exception": "no module"}, save={})
+    crawling.run_once()
+    after = _moved(world, crawling)
+    after.run_once()
+    assert after.engine.projects["p"].cannot_start == "no module"
+
+
 def test_a_project_paused_after_failures_stays_paused(
     world: World, crawling: SlotScheduler
 ) -> None:

@@ -129,8 +129,12 @@ class World:
 
     def script_is_known(self, project: str, **info: Any) -> None:
         """Answer the question that a scheduler asks before it selects anything."""
+        self.script_told(project, save=info)
+
+    def script_told(self, project: str, **track: Any) -> None:
+        """Answer that question with a track."""
         pack = {"taskid": "_on_get_info", "project": project, "url": "data:,_on_get_info"}
-        self.send(QueueKind.STATUS, {**pack, "track": {"save": info}})
+        self.send(QueueKind.STATUS, {**pack, "track": track})
 
     def finish(self, sent: dict[str, Any], ok: bool = True) -> None:
         """Publish the status pack of a task that was dispatched."""

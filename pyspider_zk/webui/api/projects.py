@@ -121,6 +121,11 @@ class NumbersSchema(Schema):
         required=True, allow_none=True, metadata=about("when the next of the others is due")
     )
     paused = fields.Boolean(required=True, metadata=about("after too many failures"))
+    cannot_start = fields.String(
+        required=True,
+        allow_none=True,
+        metadata=about("why its script does not run; null: it does, or nothing is known"),
+    )
     success = number_field("tasks in the database")
     failed = number_field("tasks in the database")
     hour = fields.Nested(HourSchema, required=True)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple, get_args
 
-from flask import Blueprint, Flask, Response, current_app, render_template
+from flask import Blueprint, Flask, Response, current_app, render_template, request
 from flask_login import current_user
 from pyspider.webui.login import login_manager
 
@@ -11,6 +11,7 @@ from pyspider_zk import __version__
 from pyspider_zk.cluster.cluster_settings import RANGES
 from pyspider_zk.tasks.filters import State
 from pyspider_zk.webui.access import CHALLENGE
+from pyspider_zk.webui.logins import COOKIE
 
 PREFIX = "/cluster"
 
@@ -66,9 +67,18 @@ def create_pages(config: Mapping[str, Any]) -> Flask:
 
 
 def _show(page: ClusterPage) -> str:
-    looks_only = current_user.is_viewer
-    shown = {"page": page, "pages": PAGES, "version": __version__, "looks_only": looks_only}
-    return render_template(f"{page.name}.html", **shown, ranges=RANGES, states=get_args(State))
+    return render_template(
+        f"{page.name}.html",
+        page=page,
+        pages=PAGES,
+        version=__version__,
+        user=current_user.get_id() if current_user.is_active else "",
+        looks_only=current_user.is_viewer,
+        has_session=COOKIE in request.cookies,
+        login_to_change=current_app.extensions[_CONFIG].get("login_to_change"),
+        ranges=RANGES,
+        states=get_args(State),
+    )
 
 
 for _page in PAGES:

@@ -81,7 +81,7 @@ const given = (form) => Object.fromEntries([...form.elements].filter((each) => e
 /** A cell of a table with a value of a project that can be changed there. node() makes what shows the value, why explains it. */
 export function changeable(operation, project, { node, why }, done) {
   const { name, status, group, rate, burst, numbers } = project;
-  const sign = JSON.stringify([status, group, rate, burst, numbers?.paused, numbers?.quarantined]);
+  const sign = JSON.stringify([status, group, rate, burst, numbers?.paused, numbers?.cannot_start, numbers?.quarantined]);
   if ("looksOnly" in document.documentElement.dataset) return { sign, node, title: why };
   const title = [why, `change the ${operation} of ${name}`].filter(Boolean).join("; ");
   return { sign, node: () => h("button", { type: "button", class: "value", title, onclick: () => change(operation, project, done) }, node()) };

@@ -83,7 +83,7 @@ function list(table, items) {
   table.show(items);
 }
 
-const PAGES = { "dead-letters": "/cluster/dead-letters", "failing-tasks": "/cluster/failures", "paused-projects": "/cluster/failures" };
+const PAGES = { "dead-letters": "/cluster/dead-letters", "failing-tasks": "/cluster/failures", "paused-projects": "/cluster/failures", "broken-projects": "/cluster/projects" };
 const lines = new Map(); // of alerts; the elements are kept, so that focus survives updates
 
 function alerts(found, complete) {

@@ -70,6 +70,7 @@ function state({ status, group, rate: limit, burst, slot, owner, numbers, histor
   ]);
   const told = [
     numbers?.quarantined && `It is in quarantine: ${numbers.quarantined}. Correct that; it is tried again at once when its row changes.`,
+    numbers?.cannot_start && `It cannot start, for its script does not run: ${numbers.cannot_start}`,
     numbers?.paused && "It is paused, because its latest tasks have failed: the next ones are tried after five minutes.",
     numbers?.due_since && at - numbers.due_since > 60 && `Its oldest due task has waited for ${since(numbers.due_since, at)}.`,
   ].filter(Boolean);

@@ -29,7 +29,7 @@ function owner({ owner }) {
 function status(project) {
   const { status, numbers } = project;
   const reason = numbers?.quarantined;
-  const more = [numbers?.paused && ["paused", "warn"], reason && ["quarantine", "bad"]].filter(Boolean);
+  const more = [numbers?.cannot_start && ["cannot start", "bad"], numbers?.paused && ["paused", "warn"], reason && ["quarantine", "bad"]].filter(Boolean);
   return change("status", project, { ...badges([[status, COLOURS[status] ?? ""], ...more]), why: reason });
 }
 
