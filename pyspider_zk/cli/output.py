@@ -83,7 +83,7 @@ def moment(seconds: float) -> str:
     """Return a time, in seconds since the epoch, by the local clock."""
     try:
         return datetime.fromtimestamp(seconds, UTC).astimezone().isoformat(" ", "seconds")
-    except (OverflowError, ValueError):
+    except (OverflowError, ValueError, OSError):
         return UNREADABLE
 
 

@@ -38,7 +38,7 @@ from pyspider_zk.zookeeper.codec import plain
 PLAN_NAMES = 20  # projects that a plan names
 SHARE = 2000  # projects of a job; a znode must have room for the report on each of them
 SHARE_SIZE = 128 * 1024  # bytes of their names: each may occur three times
-CULPRITS = 5  # names in a message
+NAMED = 5  # names in a message, and of projects that were chosen by name in a batch
 
 Row = Mapping[str, Any]
 
@@ -138,7 +138,9 @@ class BatchService:
             return batch_dict(known)
         work = {"operation": name.value, "arguments": checked}
         entries, total = self._entries(work, selection, plan)
-        given = {} if selection.names else selection.given
+        given = selection.given
+        if selection.names:
+            given["names"] = chosen["names"][:NAMED]
         note = Note(name.value, checked, given, user, total, asked)
         return self._put(batch, entries, note, priority)
 
@@ -334,5 +336,5 @@ def faults(operation: Operation, selection: Selection, rows: Mapping[str, Row]) 
 
 def _some(names: Sequence[str]) -> str:
     """Return a phrase with the first of many names, and how many more there are."""
-    rest = len(names) - CULPRITS
-    return ", ".join(names[:CULPRITS]) + (f" and {rest} more" if rest > 0 else "")
+    rest = len(names) - NAMED
+    return ", ".join(names[:NAMED]) + (f" and {rest} more" if rest > 0 else "")

@@ -78,7 +78,7 @@ class Note:
     """Note: the request, as recorded in a batch; anybody may have written it.
 
     Attributes:
-        selection: how the projects were chosen.
+        selection: how the projects were chosen; of many names the first.
         user: who requested it.
         total: how many projects are selected.
         asked: distinguishes this request from others.

@@ -8,6 +8,11 @@ CATCH_UP = 3600
 """Seconds of missed ticks that are made up after a pause; older ones are lost."""
 
 
+def tick_after(second: int, interval: int) -> int:
+    """Return the first tick after a second."""
+    return (second // interval + 1) * interval
+
+
 class Cron:
     """The second up to which each project's ticks were counted.
 
@@ -49,9 +54,7 @@ class Cron:
         last = max(known, now - CATCH_UP)
         if now < last <= now + CATCH_UP:
             return range(0)  # a clock was set back, or the former owner's is ahead of ours
-        found = (
-            range((last // interval + 1) * interval, now + 1, interval) if interval else range(0)
-        )
+        found = range(tick_after(last, interval), now + 1, interval) if interval else range(0)
         self._tell_lost(project, interval, known, last)
         if most is None or len(found) <= most:
             self._last[project] = now
@@ -61,7 +64,7 @@ class Cron:
 
     def next(self, project: str, interval: int) -> int:
         """Return the second at which a counted project's next tick is due; it may be past."""
-        return (self._last[project] // interval + 1) * interval
+        return tick_after(self._last[project], interval)
 
     def _tell_lost(self, project: str, interval: int, known: int, last: int) -> None:
         """Log once when ticks begin to be lost, until none is."""
@@ -71,7 +74,7 @@ class Cron:
                 "project %s: ticks are lost, the oldest of second %d: they could not be sent for"
                 " more than %d s",
                 project,
-                (known // interval + 1) * interval,
+                tick_after(known, interval),
                 CATCH_UP,
             )
         if last == known:

@@ -192,8 +192,6 @@ class MessageApplier:
         if pack["taskid"] == "_on_get_info":
             self._learn(project, pack.get("track") or {})
         else:
-            if project.cannot_start and pack["track"]["process"].get("ok"):
-                project.cannot_start = ""  # what was missing is there by now
             self._engine.on_task_status(own_task(pack))
             self._heartbeat.slot_meter.count(slot)
 

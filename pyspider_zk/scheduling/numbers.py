@@ -8,6 +8,8 @@ from pyspider.libs.counter import BaseCounter, CounterManager
 
 from pyspider_zk.errors import BadRequest
 from pyspider_zk.scheduling.counters import read_counters
+from pyspider_zk.scheduling.cron import tick_after
+from pyspider_zk.scheduling.project import LoadedProject
 from pyspider_zk.scheduling.scheduler import SlotScheduler
 from pyspider_zk.scheduling.window import TaskHeap
 
@@ -22,6 +24,8 @@ _NOTHING = {
     "next_due": None,
     "paused": False,
     "cannot_start": None,
+    "every": None,
+    "next_tick": None,
 }
 
 
@@ -34,6 +38,7 @@ class ProjectNumbers:
     def __init__(self, slot_scheduler: SlotScheduler) -> None:
         self._engine = slot_scheduler.engine
         self._quarantine = slot_scheduler.quarantine
+        self._cron = slot_scheduler.cron
 
     def project_numbers(self) -> dict[str, dict[str, Any]]:
         """Return the numbers of each project.
@@ -43,12 +48,15 @@ class ProjectNumbers:
         and processor; ``next_due``: when the next of the others is due.
         ``success`` and ``failed`` are those of the task database; ``hour`` has the last hour's.
         ``rate_now``: tries that ended per second, over five minutes.
+        ``every``: seconds between the ticks of ``@every``, None if it has none; ``next_tick``: when
+        the next one is due.
         ``cannot_start``: why its script does not run, None if it does, or nothing is known.
         ``quarantined``: why the project is in quarantine, None if it is not.
         """
         quarantine = self._quarantine
         with self._engine.lock:
-            numbers = {name: _queued(known) for name, known in self._engine.projects.items()}
+            known = self._engine.projects
+            numbers = {name: {**_queued(it), **self._ticks(it)} for name, it in known.items()}
         numbers |= {name: dict(_NOTHING) for name in quarantine.names() if name not in numbers}
         counters = self._engine.counters
         total, hour = read_counters(counters["all"], "sum"), read_counters(counters["1h"], "sum")
@@ -59,6 +67,13 @@ class ProjectNumbers:
             found["hour"] = {each: hour.get(name, {}).get(each, 0) for each in _TRIES}
             found["rate_now"] = sum(rates.get(name, {}).get(each, 0.0) for each in _TRIES)
         return numbers
+
+    def _ticks(self, project: LoadedProject) -> dict[str, Any]:
+        interval = int(project.min_tick) if project.active else 0
+        last = self._cron.last(project.name)
+        if not interval or last is None:
+            return {"every": None, "next_tick": None}
+        return {"every": interval, "next_tick": float(tick_after(last, interval))}
 
     def project_history(self, names: Collection[str]) -> dict[str, list[int]]:
         """Return for these projects how many tries ended in each of the last 60 minutes.

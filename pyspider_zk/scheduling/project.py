@@ -100,7 +100,7 @@ class LoadedProject:
         task_loaded: whether the queue knows the rows.
         active_tasks: the log of its tasks, newest first.
         waiting_get_info: whether its script has yet to send its settings.
-        cannot_start: why its script could not send them; empty: it could, or has run since.
+        cannot_start: why its script could not send them; empty: it could, or has yet to.
         is_info_due: whether they are to be requested.
         min_tick, retry_delay, crawl_config: its script's settings.
         pause: of failures.
@@ -136,9 +136,12 @@ class LoadedProject:
         self.db_status: str = row["status"]
         self.updatetime: float = row["updatetime"]
         md5sum = md5string(row["script"])
-        if self.active and (self.md5sum != md5sum or self.waiting_get_info):
-            self.is_info_due = self.waiting_get_info = True
+        if self.md5sum != md5sum:
+            self.waiting_get_info = True
+            self.cannot_start = ""
         self.md5sum = md5sum
+        if self.active and self.waiting_get_info:
+            self.is_info_due = True
         bucket = self.task_queue.bucket
         bucket.rate, bucket.burst = (row["rate"], row["burst"]) if self.active else (0, 0)
         logger.info(

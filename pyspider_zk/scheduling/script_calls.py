@@ -73,7 +73,7 @@ class InfoRequests:
 
 
 class ScriptCalls:
-    """Sender of due ticks and, again, of requests for settings that were not answered."""
+    """Sender of due ticks, and again of requests for settings that were not answered well."""
 
     def __init__(self, engine: TaskEngine, projects: ProjectSet, cron: Cron) -> None:
         self._engine = engine
@@ -84,19 +84,19 @@ class ScriptCalls:
         self._waiting: set[str] = set()
 
     def repeat_info_requests(self) -> None:
-        """Repeat the requests for settings that have not been answered for long."""
+        """Repeat the requests for settings that have not been answered for long, or not well."""
         if not self._info_requests.is_time():
             return
         self._waiting = set(filter(self._waits, self._waiting))
         for name in self._info_requests.due(self._waiting):
             if not any(_is_info_request(task, name) for task in self._engine.dispatch.waiting):
-                logger.warning("project %s: its script has not answered; requested again", name)
+                logger.warning("project %s: its script has not answered well; asked again", name)
                 with self._projects.isolating(name):
                     self._engine.request_info(name)
 
     def _waits(self, name: str) -> bool:
         project = self._engine.projects.get(name)
-        return project is not None and project.active and project.waiting_get_info
+        return project is not None and _is_to_answer(project)
 
     def send_ticks(self) -> None:
         """Send each project the ticks that came due since its last one.
@@ -130,9 +130,10 @@ class ScriptCalls:
         """Send a project's due ticks, as far as there is room, and note when the next is due."""
         name = project.name
         self._cron.begin(name, now)
+        if _is_to_answer(project):
+            self._waiting.add(name)
         if project.active and project.waiting_get_info:
-            self._waiting.add(name)  # its interval is not known yet; nothing is lost meanwhile
-            return
+            return  # its interval is not known yet; nothing is lost meanwhile
         interval = int(project.min_tick) if project.active else 0
         if not interval:
             self._cron.drop(name)
@@ -146,6 +147,11 @@ class ScriptCalls:
         """Send one tick to a project's script."""
         self._engine.attention.unsaved.add(project)
         self._engine.call_script(project, "_on_cronjob", {"tick": tick})
+
+
+def _is_to_answer(project: LoadedProject) -> bool:
+    """Return whether a script has yet to answer, or what it needs may be there by now."""
+    return project.active and (project.waiting_get_info or bool(project.cannot_start))
 
 
 def _is_info_request(task: Mapping[str, Any], project: str) -> bool:

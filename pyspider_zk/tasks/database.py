@@ -203,14 +203,14 @@ class TaskDatabase(Protocol):
         ...
 
 
-def answered(taskdb: Any, question: Callable[[TaskDatabase], T]) -> T:
-    """Return what the bulk interface of a database answers; it knows the latest tables.
+def answered(question: Callable[[], T]) -> T:
+    """Return what a database answers.
 
     Raises:
-        Unavailable: the database does not answer.
+        Unavailable: it does not.
     """
     try:
-        return question(task_database(taskdb))
+        return question()
     except Exception as error:  # each database has its own errors
         raise Unavailable(f"the task database does not answer: {error!r}") from error
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
-from pyspider_zk.tasks.database import answered
+from pyspider_zk.tasks.database import TaskDatabase, answered, task_database
 from pyspider_zk.tasks.failure_table import AboutFailures
 from pyspider_zk.tasks.failures import (
     FailedTask,
@@ -54,17 +54,20 @@ class FailureReport:
         for task in tasks:
             by_project.setdefault(task.project, []).extend(spellings(task.taskid))
         rows = answered(
-            self._taskdb,
-            lambda database: {
+            lambda: {
                 (project, str(taskid)): row
                 for project, taskids in by_project.items()
-                for taskid, row in database.get_many(project, taskids, LOGS).items()
+                for taskid, row in self._database.get_many(project, taskids, LOGS).items()
             },
         )
         return [_logs(rows.get((task.project, task.taskid))) for task in tasks]
 
+    @property
+    def _database(self) -> TaskDatabase:
+        return task_database(self._taskdb)  # a new one knows the latest tables
+
     def _ask(self, question: AboutFailures[T], nothing: T) -> T:
-        found = answered(self._taskdb, lambda database: database.ask_failures(question))
+        found = answered(lambda: self._database.ask_failures(question))
         return nothing if found is None else found
 
 

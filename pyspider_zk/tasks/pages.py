@@ -64,19 +64,9 @@ class FoundPage:
 NOTHING_FOUND = FoundPage((), 0, None)
 
 
-def found_page(
-    rows: Sequence[Sequence[Any]], limit: int, looked_at: int, last: Any, size: int
-) -> FoundPage:
-    """Return a page of rows, each with its position.
-
-    Args:
-        last: the position up to which rows were looked at.
-        size: how many were to be looked at.
-    """
-    found = [row[:-1] for row in rows if _has_id(row)]
-    if len(rows) >= limit:
-        return FoundPage(found, looked_at, rows[-1][-1])
-    return FoundPage(found, looked_at, last if looked_at >= size else None)
+def found_page(rows: Sequence[Sequence[Any]], looked_at: int, last: Any) -> FoundPage:
+    """Return a page of rows, each with its position."""
+    return FoundPage([row[:-1] for row in rows if _has_id(row)], looked_at, last)
 
 
 def last_position(rows: Sequence[Sequence[Any]], limit: int) -> Any:

@@ -182,7 +182,11 @@ class SharedTasks:
             query = query.where(tasks.c.url.icontains(wanted.url, autoescape=True))
         if wanted.since is not None:
             query = query.where(tasks.c.lastcrawltime >= wanted.since)
-        return found_page(self._all(query), limit, count, last, size)
+        rows = self._all(query)
+        if len(rows) < limit:
+            return found_page(rows, count, last if count >= size else None)
+        seen = select(func.count()).where(next_ones.c.taskid <= rows[-1][-1])
+        return found_page(rows, self._all(seen)[0][0], rows[-1][-1])
 
     def last_ended(self, project: str, limit: int) -> Sequence[Any]:
         """Return ids, among some thousands; see ``TaskDatabase``."""

@@ -65,6 +65,11 @@ def sqlite_searched(table: str) -> str:
     return f"SELECT count(*), max(position) FROM ({page})"  # noqa: S608 - no values
 
 
+def sqlite_between(table: str) -> str:
+    """Return a query for the number of rows between two positions."""
+    return f"SELECT count(*) FROM {table} WHERE rowid > ? AND rowid <= ?"  # noqa: S608 - no values
+
+
 def sqlite_search(table: str, columns: Sequence[str], tests: Iterable[str]) -> str:
     """Return a query for columns and position of rows between two positions; then takes a limit."""
     where = " AND ".join(["rowid > ?", "rowid <= ?", *tests])

@@ -40,6 +40,7 @@ from pyspider_zk.tasks.seals import (
 from pyspider_zk.tasks.sql import (
     containing,
     contains,
+    sqlite_between,
     sqlite_count,
     sqlite_last_ended,
     sqlite_page,
@@ -156,7 +157,11 @@ class SqliteTasks:
             ((count, last),) = cursor
             query = sqlite_search(table, _quoted(FOUND), tests)
             rows = list(cursor.execute(query, (first, last, *values, limit)))
-        return found_page(rows, limit, count, last, size)
+            if len(rows) < limit:
+                return found_page(rows, count, last if count >= size else None)
+            last = rows[-1][-1]
+            ((count,),) = cursor.execute(sqlite_between(table), (first, last))
+        return found_page(rows, count, last)
 
     def last_ended(self, project: str, limit: int) -> Sequence[Any]:
         """Return ids, among those of the newest rows; see ``TaskDatabase``."""

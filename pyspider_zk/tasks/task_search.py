@@ -11,13 +11,15 @@ import time
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cached_property
+from threading import Lock
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
 from pyspider.database.base.taskdb import TaskDB
 
 from pyspider_zk.errors import BadRequest
-from pyspider_zk.tasks.database import TaskDatabase, answered
+from pyspider_zk.tasks.database import TaskDatabase, answered, task_database
 from pyspider_zk.tasks.failures import spellings
 from pyspider_zk.tasks.filters import TaskFilter
 from pyspider_zk.tasks.pages import FOUND, FoundPage, FoundRow
@@ -32,8 +34,8 @@ Position = int | str | None
 
 Cursor = tuple[Place, Position]
 
-CURSOR = r"^(id|row) ([^ \x00]+)(?: (?:#(-?[0-9]{1,18})|=([^\x00]+)))?\Z"
-"""How a place and a position are written: the position as a number, or as an id."""
+CURSOR = r"^(?:(id|row) ([^ \x00]*)(?: (?:#(-?[0-9]{1,19})|=([^\x00]*)))?)?\Z"
+"""How a place and a position are written, the position as a number, or as an id; empty: none."""
 
 
 class FoundTask(NamedTuple):
@@ -71,7 +73,8 @@ class FoundTasks(NamedTuple):
 class TaskSearch:
     """Search of the tasks of all projects.
 
-    Threads: any.
+    Threads: any, one after the other. It has a connection of its own: pyspider's database objects
+    list their tables for all who share them, one by one.
 
     Args:
         taskdb: pyspider's.
@@ -82,6 +85,7 @@ class TaskSearch:
         self, taskdb: Any, clock: Callable[[], float] = time.monotonic, size: int = 5000
     ) -> None:
         self._taskdb = taskdb
+        self._lock = Lock()
         self._size = size
         self._clock = clock
 
@@ -93,7 +97,18 @@ class TaskSearch:
             Unavailable: the database does not answer.
         """
         before = _parsed(cursor)
-        return answered(self._taskdb, lambda it: self._look(it, wanted, before, limit))
+        with self._lock:
+            return answered(lambda: self._look(task_database(self._own), wanted, before, limit))
+
+    @cached_property
+    def _own(self) -> Any:
+        return self._taskdb.copy()
+
+    def close(self) -> None:
+        """Close its connection."""
+        own = vars(self).pop("_own", None)
+        if hasattr(own, "close"):  # pyspider's sqlite has none
+            own.close()
 
     def _look(
         self, database: TaskDatabase, wanted: TaskFilter, before: Cursor | None, limit: int
@@ -135,16 +150,16 @@ class TaskSearch:
             return replace(page, rows=[row for row in page.rows if str(row[0]) not in wanted.ids])
         ids = [spelling for each in wanted.ids for spelling in spellings(each)]
         known = database.get_many(project, ids, FOUND[1:])
-        rows = {str(taskid): [*map(row.get, FOUND[1:])] for taskid, row in known.items() if row}
-        found = [(taskid, *row) for taskid, row in rows.items() if wanted.holds(*row[1:])]
-        return FoundPage(found, 0, None)
+        rows = ((str(taskid), *map(row.get, FOUND[1:])) for taskid, row in known.items() if row)
+        found = [row for row in rows if wanted.holds(*row[2:])]
+        return FoundPage(list(dict.fromkeys(found)), 0, None)  # one may be found by two spellings
 
 
 def _parsed(cursor: str) -> Cursor | None:
     if not cursor:
         return None
     found = re.match(CURSOR, cursor)
-    if not found:
+    if not found or abs(int(found[3] or 0)) >= 2**63:
         raise BadRequest(f"the cursor {cursor!r:.80} is none of a search")
     by, project, number, taskid = found.groups()
     return (by, unquote(project)), taskid if number is None else int(number)

@@ -221,13 +221,14 @@ class ClusterWebUI:
                 Router(readings.recent, fresh_for=0, timeout=PATIENCE, credentials=asking)
             ) as hasty,
             closing(Rebalancer(store, read)) as rebalancer,
+            closing(TaskSearch(self.config["taskdb"])) as search,
         ):
             backend = Backend(
                 cluster=readings.read,
                 queues=QueueSizes(queues, self.config["queues"]).read,
                 batch_service=BatchService(projectdb, jobs, events, readings.read, settings.slots),
                 failures=FailureReport(self.config["taskdb"]),
-                search=TaskSearch(self.config["taskdb"]),
+                search=search,
                 events=events,
                 slot_queues=queues.slot_queues,
                 parking_lot=queues.parking_lot,

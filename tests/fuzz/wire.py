@@ -27,6 +27,9 @@ class Reply:
     silent: bool = False
 
 
+CONTINUE = b"HTTP/1.1 100"
+
+
 def exchange(address: str, request: bytes, patience: float = PATIENCE) -> Reply:
     """Send all bytes and read the answer. Blocks: ``patience`` a step."""
     host, _, port = address.rpartition(":")
@@ -41,7 +44,8 @@ def _exchange(link: socket.socket, request: bytes) -> Reply:
     """Send it all; who waits for more is told after a while that there is none."""
     with suppress(ConnectionError):  # it hung up, maybe with an answer
         link.sendall(request)
-        if not select.select([link], [], [], WAITS)[0]:
+        is_answered = select.select([link], [], [], WAITS)[0]
+        if not is_answered or link.recv(len(CONTINUE), socket.MSG_PEEK) == CONTINUE:
             link.shutdown(socket.SHUT_WR)
     try:
         return _answer(link, request.partition(b" ")[0].decode("latin-1"))

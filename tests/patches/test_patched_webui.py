@@ -71,7 +71,7 @@ def debug(web: Any, script: str, url: str) -> Any:
     ("path", "leads_to"),
     [
         ("/", "projects"),
-        ("/tasks?project=p", "tries?project=p"),
+        ("/tasks?project=p", "tasks?project=p"),
         ("/results?project=p", "results?project=p"),
         ("/task/p:http://a//b c?d=1&e", "task?project=p&id=http%3A%2F%2Fa%2F%2Fb+c"),
         ("/task/p:a%2F?c:d", "task?project=p&id=a%2F"),

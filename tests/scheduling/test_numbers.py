@@ -56,6 +56,21 @@ def test_since_when_tasks_are_due_is_known_after_a_stop_and_a_start(
     assert ProjectNumbers(scheduler).project_numbers()["p"]["due_since"] >= begun
 
 
+def test_when_every_calls_a_project_next_is_told(world: World, scheduler: SlotScheduler) -> None:
+    world.script_is_known("p", min_tick=60)
+    rounds(scheduler)
+    now = time.time()
+    numbers = ProjectNumbers(scheduler).project_numbers()
+    assert numbers["p"]["every"] == 60
+    assert numbers["p"]["next_tick"] % 60 == 0
+    assert now - 1 < numbers["p"]["next_tick"] <= now + 60
+    assert (numbers["q"]["every"], numbers["q"]["next_tick"]) == (None, None)
+    world.projectdb.update("p", status="STOP")
+    scheduler.rows.look_soon()
+    rounds(scheduler)
+    assert ProjectNumbers(scheduler).project_numbers()["p"]["every"] is None
+
+
 def test_what_ended_is_in_the_totals_the_hour_and_the_rate(
     world: World, scheduler: SlotScheduler, task: MakeTask
 ) -> None:
@@ -111,17 +126,26 @@ def test_why_a_project_cannot_start_is_told_until_its_script_runs(
     world.script_told("p", **BROKEN)
     assert told() == ("SyntaxError: bad input", 1, ("p",))
     world.new(task("p", "1"))
-    assert told() == ("SyntaxError: bad input", 1, ("p",))
-    world.finish(world.dispatched()[-1], ok=False)
-    assert told() == ("SyntaxError: bad input", 1, ("p",))
-    world.new(task("p", "2"))
     rounds(scheduler)
     world.finish(world.dispatched()[-1])
-    assert told() == (None, 0, ()), "a module that was missing is there, say"
-    world.script_told("p", **BROKEN)
-    assert told() == ("SyntaxError: bad input", 1, ("p",))
+    assert told() == ("SyntaxError: bad input", 1, ("p",)), "the task was sent before, say"
     world.script_is_known("p")
-    assert told() == (None, 0, ())
+    assert told() == (None, 0, ()), "a module that was missing is there, say"
+
+
+@pytest.mark.parametrize("between", ["CHECKING", "STOP"])
+def test_a_script_that_is_saved_is_asked_anew_once_its_project_runs(
+    world: World, scheduler: SlotScheduler, between: str
+) -> None:
+    world.script_told("p", **BROKEN)
+    rounds(scheduler)
+    world.asked_for_settings()
+    for change in ({"status": between, "script": "mended"}, {"status": "RUNNING"}):
+        world.projectdb.update("p", change)
+        scheduler.rows.look_soon()
+        rounds(scheduler)
+        assert ProjectNumbers(scheduler).project_numbers()["p"]["cannot_start"] is None
+    assert world.asked_for_settings() == ["p"]
 
 
 @pytest.mark.parametrize("track", [{}, {"process": []}, {"process": {"ok": 0}, "fetch": 7}])

@@ -24,10 +24,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 def requested(world: World) -> int:
-    found = 0
-    while not world.fetcher.empty():
-        found += world.fetcher.get_nowait()["taskid"] == "_on_get_info"
-    return found
+    return len(world.asked_for_settings())
 
 
 def later(scheduler: SlotScheduler, clock: Clock, seconds: float) -> None:
@@ -76,6 +73,22 @@ def test_a_project_runs_though_the_first_answer_was_lost(
 
     assert [each["taskid"] for each in world.dispatched()] == ["t"]
     later(scheduler, clock, INFO_PAUSES[-1])
+    later(scheduler, clock, INFO_PAUSES[-1])
+    assert requested(world) == 0
+
+
+def test_a_script_that_could_not_answer_is_asked_again(world: World, clock: Clock) -> None:
+    world.project("p")
+    scheduler = world.scheduler()
+    later(scheduler, clock, 0)
+    world.script_told("p", process={"ok": False, "exception": "no module"}, save={})
+    for _ in range(2):
+        later(scheduler, clock, INFO_LOOK)
+    assert requested(world) == 1
+    later(scheduler, clock, INFO_PAUSES[0])
+    assert requested(world) == 1
+    world.script_is_known("p")
+    scheduler.run_once()
     later(scheduler, clock, INFO_PAUSES[-1])
     assert requested(world) == 0
 

@@ -144,10 +144,17 @@ class World:
 
     def dispatched(self) -> list[dict[str, Any]]:
         """Take what was dispatched to the fetcher, without pyspider's own questions."""
+        return [each for each in self._sent() if each["taskid"] != "_on_get_info"]
+
+    def asked_for_settings(self) -> list[str]:
+        """Take what was dispatched, and return the projects whose scripts are asked."""
+        return [each["project"] for each in self._sent() if each["taskid"] == "_on_get_info"]
+
+    def _sent(self) -> list[dict[str, Any]]:
         sent = []
         while not self.fetcher.empty():
             sent.append(self.fetcher.get_nowait())
-        return [each for each in sent if each["taskid"] != "_on_get_info"]
+        return sent
 
     def waiting(self) -> int:
         """Return how many messages are not acknowledged."""

@@ -121,6 +121,12 @@ class NumbersSchema(Schema):
         required=True, allow_none=True, metadata=about("when the next of the others is due")
     )
     paused = fields.Boolean(required=True, metadata=about("after too many failures"))
+    every = number_field(
+        "seconds between the ticks of its @every; null: it has none", allow_none=True
+    )
+    next_tick = fields.Float(
+        required=True, allow_none=True, metadata=about("when the next one is due")
+    )
     cannot_start = fields.String(
         required=True,
         allow_none=True,

@@ -19,6 +19,7 @@ MISSING = (
 
 _NO_PAGE = "no page from the renderer"
 _PAUSE = 1.0  # seconds between two tries to reach it
+_SOON = 60.0  # seconds; schedulers wait some minutes longer for a task than its limits say
 _ENDED = (pycurl.E_GOT_NOTHING, pycurl.E_RECV_ERROR, pycurl.E_PARTIAL_FILE)
 
 logger = logging.getLogger("fetcher")
@@ -54,16 +55,18 @@ async def _asked(fetcher: Any, request: dict[str, Any]) -> HTTPResponse:
     """Ask the renderer; while nobody listens there, which a restart takes, wait as for a site.
 
     To fail at once would use up a project's tries, and pause it after ten. A renderer that ended
-    with the page in hand is asked once more, and only once: the page may be what ends renderers.
+    with the page in hand is asked once more, unless that would change something twice or take too
+    long; and only once, for the page may be what ends renderers.
     """
     patience = request.get("connect_timeout", 20)
-    until = time.monotonic() + patience
-    may_end = True
+    began = time.monotonic()
+    until = began + patience
+    may_end = request.get("method", "GET") in ("GET", "HEAD")
     while True:
         try:
             return await _answered(fetcher, request, patience)
         except CurlError as error:
-            if may_end and error.errno in _ENDED:
+            if may_end and error.errno in _ENDED and time.monotonic() < began + _SOON:
                 may_end = False
                 until = time.monotonic() + patience
             elif error.errno != pycurl.E_COULDNT_CONNECT or time.monotonic() > until:

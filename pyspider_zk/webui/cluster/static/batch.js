@@ -14,6 +14,12 @@ export const named = (values) =>
 
 export const about = (batch) => [batch.operation, ...named(batch.arguments)].join(", ");
 
+/** The projects of a batch: what they were chosen by, or their names, the first of them. */
+export function projects({ selection: { names, ...others }, total }) {
+  const first = Array.isArray(names) ? [`${names.join(", ")}${total > names.length ? ", …" : ""}`] : [];
+  return [...first, ...named(others)].join(", ") || "by name";
+}
+
 export function summary(batch) {
   const parts = [`${batch.operation}: ${count(batch.done)} of ${plural(batch.total, "project")} done`];
   if (batch.failed) parts.push(`${count(batch.failed)} failed`);

@@ -1,6 +1,6 @@
 import { projectPage, read, write } from "./address.js";
 import { ask, post } from "./api.js";
-import { about, ended, named, state as stateOf, summary } from "./batch.js";
+import { about, ended, projects, state as stateOf, summary } from "./batch.js";
 import { progress } from "./charts.js";
 import { dialog } from "./dialog.js";
 import { byId, h, say } from "./dom.js";
@@ -18,6 +18,7 @@ const state = read(DEFAULTS);
 const table = new Table(byId("batches"), [
   { title: "Created", cls: "first nowrap", show: (each) => when(each.created) },
   { title: "Operation", cls: "full", show: (each) => ({ sign: `${about(each)} ${each.id}`, node: () => h("button", { type: "button", class: "link", "aria-label": `${about(each)}: details`, onclick: () => choose(each.id) }, about(each)) }) },
+  { title: "Projects", cls: "full wide", show: projects },
   { title: "State", show: (each) => badges([stateOf(each)]) },
   { title: "Progress", cls: "full", show: (each) => ({ sign: `${each.done} ${each.failed} ${each.total}`, node: () => progress(each.done, each.failed, each.total) }) },
   { title: "Failed", cls: "num", show: (each) => ({ text: count(each.failed), cls: each.failed ? "bad" : "" }) },
@@ -71,7 +72,7 @@ const FACTS = {
   Batch: (each) => each.id,
   State: (each) => each.state,
   Operation: about,
-  Selection: (each) => named(each.selection).join(", ") || "names",
+  Projects: projects,
   Created: (each) => `${when(each.created)} by ${each.user || "an anonymous user"}`,
   Jobs: (each) => `${each.jobs.pending} pending, ${each.jobs.running} running, ${each.jobs.done} done`,
 };

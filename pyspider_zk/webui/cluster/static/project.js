@@ -2,7 +2,7 @@ import { read, resultsPage } from "./address.js";
 import { ask } from "./api.js";
 import { sparkline } from "./charts.js";
 import { byId, h, say } from "./dom.js";
-import { count, rate, since, until, when } from "./format.js";
+import { age, count, rate, since, until, when } from "./format.js";
 import { live } from "./live.js";
 import { operate } from "./operating.js";
 import { Table } from "./table.js";
@@ -62,6 +62,7 @@ function state({ status, group, rate: limit, burst, slot, owner, numbers, histor
     { name: "Due", value: known((it) => count(it.due)), title: "wait only because of the rate limit" },
     { name: "Under way", value: known((it) => count(it.sent)) },
     { name: "Next due", value: known((it) => until(it.next_due, at)) },
+    { name: "@every", value: numbers?.every ? `${age(numbers.every)}, ${until(numbers.next_tick, at)}` : "–", title: "how often, and when next" },
     { name: "Success", value: known((it) => count(it.success)) },
     { name: "Failed", value: known((it) => count(it.failed)), cls: numbers?.failed ? "bad" : "" },
     { name: "Last hour", value: hour ? `${count(hour.success)} / ${count(hour.failed)} / ${count(hour.retry)}` : "–", title: "succeeded, failed, tried again" },

@@ -28,9 +28,9 @@ function owner({ owner }) {
 
 function status(project) {
   const { status, numbers } = project;
-  const reason = numbers?.quarantined;
-  const more = [numbers?.cannot_start && ["cannot start", "bad"], numbers?.paused && ["paused", "warn"], reason && ["quarantine", "bad"]].filter(Boolean);
-  return change("status", project, { ...badges([[status, COLOURS[status] ?? ""], ...more]), why: reason });
+  const { quarantined, cannot_start: cannotStart, paused } = numbers ?? {};
+  const more = [cannotStart && ["cannot start", "bad"], paused && ["paused", "warn"], quarantined && ["quarantine", "bad"]].filter(Boolean);
+  return change("status", project, { ...badges([[status, COLOURS[status] ?? ""], ...more]), why: quarantined ?? cannotStart });
 }
 
 const change = (operation, project, shown) => changeable(operation, project, shown, () => page.refresh());

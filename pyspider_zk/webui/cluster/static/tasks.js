@@ -33,11 +33,12 @@ const page = live(
 
 // --- the search ---
 
-let search = null; // the one that is shown: { query, tasks, next, rows, wanted, going }
+// The one that is shown. wanted: how many tasks it looks for; going: until these are found; asking: a request is on its way.
+let search = null;
 
 function begin() {
   if (search) search.going = false; // its answer comes too late
-  search = isSearch() ? { query: query(), tasks: [], next: null, rows: 0, projects: 0, of: 0, wanted: ENOUGH, going: false } : null;
+  search = isSearch() ? { query: query(), tasks: [], next: null, rows: 0, projects: 0, of: 0, wanted: ENOUGH, going: false, asking: false } : null;
   byId("found").hidden = !search;
   byId("latest").hidden = Boolean(search);
   if (search) lookOn(search);
@@ -52,8 +53,9 @@ const query = () => ({
 
 /** Look until enough is found, nothing is left, or somebody stops it. */
 async function lookOn(mine) {
-  mine.going = true;
+  mine.going = mine.asking = true;
   show(mine);
+  let fault = "";
   try {
     do {
       const look = await ask("/tasks", { query: { ...mine.query, ...(mine.next && { cursor: mine.next }), limit: ENOUGH } });
@@ -66,17 +68,19 @@ async function lookOn(mine) {
     } while (mine.going);
   } catch (error) {
     mine.going = false;
-    if (mine === search) show(mine, error.message);
+    fault = error.message;
   }
+  mine.asking = false;
+  if (mine === search) show(mine, fault);
 }
 
-function show({ tasks, next, rows, projects, of, going }, error = "") {
+function show({ tasks, next, rows, projects, of, going, asking }, error = "") {
   found.show(tasks);
   const among = `${plural(rows, "task")}, ${count(projects)} of ${plural(of, "project")} done`;
   const end = error || (going ? "looking on…" : next ? "there may be more" : "that is all");
   say(byId("progress"), `${count(tasks.length)} found among ${among}; ${end}.`);
   byId("stop").disabled = !going;
-  byId("more").disabled = going || !(next || error);
+  byId("more").disabled = asking || !(next || error);
 }
 
 byId("stop").addEventListener("click", () => {
