@@ -62,6 +62,13 @@ LEADING = """<meta http-equiv="refresh" content="0;url={target}"><h1>Leading</h1
 PICTURE = """<style>h1 {{ margin-top: 55px }}</style>
 <img id="dot" src="/dot.gif" style="margin-left: 77px">"""
 
+PLAIN = """from pyspider.libs.base_handler import *
+
+
+class Handler(BaseHandler):
+    pass
+"""
+
 SCRIPT = """from pyspider.libs.base_handler import *
 
 
@@ -129,8 +136,8 @@ class Web:
         return self._database("projectdb").get(name)
 
     def add_project(self, name: str, **fields: Any) -> None:
-        row = {"status": "TODO", "script": "", "group": "", "comments": "", "rate": 10, "burst": 10}
-        self._database("projectdb").insert(name, {**row, **fields})
+        row = {"status": "TODO", "script": PLAIN, "group": "", "comments": ""}
+        self._database("projectdb").insert(name, {**row, "rate": 10, "burst": 10, **fields})
 
     def change_project(self, name: str, **fields: Any) -> None:
         self._database("projectdb").update(name, fields)

@@ -22,7 +22,7 @@ from tests.browser.cluster_page import (
     row,
     tick,
 )
-from tests.browser.conftest import SCRIPT, BrowsedCluster, PageWatch, Web
+from tests.browser.conftest import PLAIN, SCRIPT, BrowsedCluster, PageWatch, Web
 from tests.support import waiting
 
 pytestmark = [pytest.mark.browser, pytest.mark.zk, pytest.mark.redis, pytest.mark.slow]
@@ -475,8 +475,7 @@ def test_why_a_project_cannot_start_is_told(page: Page, cluster: BrowsedCluster)
     expect(page.locator("#alerts")).to_contain_text("its script does not run: SyntaxError")
     open_page(page, "")
     expect(page.locator("#alerts")).to_contain_text("for the scripts do not run: misspelt")
-    script = "from pyspider.libs.base_handler import *\n\nclass Handler(BaseHandler): pass\n"
-    cluster.web.change_project("misspelt", script=script)
+    cluster.web.change_project("misspelt", script=PLAIN)
     cluster.look()
     open_page(page, "projects?q=misspelt")
     expect(row(page, "misspelt")).not_to_contain_text("cannot start")

@@ -176,7 +176,7 @@ def test_a_selection_is_started_as_one_batch_whose_progress_is_shown(
     assert cluster.ask("batches")["total"] == before + 1
     statuses = [cluster.web.project(f"begin_{each}")["status"] for each in "abc"]
     assert statuses == ["RUNNING", "RUNNING", "STOP"]
-    expect(row(page, "begin_a").locator(".badge").first).to_have_text("RUNNING")
+    expect(row(page, "begin_a").locator(".badge")).to_have_text("RUNNING")
 
 
 def test_all_that_match_are_one_batch_by_their_filter(
