@@ -212,7 +212,7 @@ def answered(question: Callable[[], T]) -> T:
     try:
         return question()
     except Exception as error:  # each database has its own errors
-        raise Unavailable(f"the task database does not answer: {error!r}") from error
+        raise Unavailable(f"the database does not answer: {error!r}") from error
 
 
 def task_database(taskdb: Any) -> TaskDatabase:

@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Annotated, Literal, Self, TypeVar
+from functools import cached_property
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 import msgspec
 from pyspider.database.base.taskdb import TaskDB
@@ -12,7 +13,9 @@ from pyspider_zk.errors import BadRequest
 
 T = TypeVar("T")
 
-Part = Annotated[str, msgspec.Meta(min_length=1, max_length=1000)]
+MOST_PART = 1000  # characters
+
+Part = Annotated[str, msgspec.Meta(min_length=1, max_length=MOST_PART)]
 """Of a longer text."""
 
 State = Literal["ACTIVE", "SUCCESS", "FAILED", "BAD"]
@@ -68,7 +71,7 @@ class TaskFilter:
         """What the state is stored as."""
         return TaskDB.status_to_int(self.state) if self.state else None
 
-    @property
+    @cached_property
     def ids(self) -> tuple[str, ...]:
         """The ids that are meant if the URL is a whole one, or an id itself."""
         return (md5string(self.url), self.url) if self.url else ()
@@ -77,6 +80,15 @@ class TaskFilter:
         """Return whether a row is in the state, and was tried late enough."""
         is_late = self.since is None or (isinstance(crawled, int | float) and crawled >= self.since)
         return is_late and self.status in (None, status)
+
+
+Filter = TypeVar("Filter", FailureFilter, TaskFilter)
+
+
+def filter_among(kind: type[Filter], query: Mapping[str, Any]) -> Filter:
+    """Return the filter whose attributes stand in a query, among others; see its ``parse``."""
+    known = [each.name for each in fields(kind)]
+    return kind.parse({name: query[name] for name in known if name in query})
 
 
 def _parsed(kind: type[T], what: str, asked: object) -> T:

@@ -81,7 +81,7 @@ class Sight:
             Place.QUARANTINE: lambda token: token in self.quarantine,
             Place.LETTER: self._in_letters,
             Place.LOG: lambda token: token in self._log,
-            Place.LISTED: lambda token: token in {name[:LONGEST] for name in self._projects},
+            Place.LISTED: lambda token: token in self._projects,
             Place.TASK: lambda token: token in self._tasks,
             Place.FAILED: lambda token: token in self._failed,
             Place.RESULT: lambda token: token in self._results,
@@ -146,7 +146,7 @@ class Sight:
             page = self._ask(f"/projects?limit={PAGE}&offset={len(found)}")
             names = {str(item["name"]) for item in page["items"]} - found
             found |= names
-            self._projects = found
+            self._projects = {name[:LONGEST] for name in found}
             if not names or len(found) >= page["total"]:
                 return
 

@@ -98,4 +98,4 @@ def test_a_database_that_is_away_is_named(failing: Any, ui: ClusterWebUI) -> Non
     assert ask(failing, "")["items"] == []  # it is no table: none was ever written
     ui.config["taskdb"]._execute("DROP VIEW `pyspider-zk-failures`")
     ui.config["taskdb"]._execute("CREATE TABLE `pyspider-zk-failures` (x)")
-    assert "task database does not answer" in ask(failing, "", 503)["detail"]
+    assert "database does not answer" in ask(failing, "", 503)["detail"]

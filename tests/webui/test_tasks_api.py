@@ -115,7 +115,7 @@ def test_a_database_that_does_not_answer_is_told(
 ) -> None:
     ui.config["taskdb"].insert("p", "a", ROW)
     monkeypatch.setattr(ui.config["resultdb"], "get", lambda *_: 1 / 0)
-    assert "do not answer" in ask(client, "a", 503)["detail"]
+    assert "does not answer" in ask(client, "a", 503)["detail"]
 
 
 def search(client: Any, code: int = 200, **query: Any) -> Any:

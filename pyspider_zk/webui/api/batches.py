@@ -88,7 +88,7 @@ JobCountsSchema = Schema.from_dict(
 
 @mirrors(
     BatchStatus,
-    selection="the filter; empty if names were given",
+    selection="the filter, or the first of the names that were given",
     user="who asked; empty: nobody was logged in",
     created=SINCE_EPOCH,
     total="projects",

@@ -6,8 +6,8 @@ from typing import Any
 
 from marshmallow import Schema, fields
 
-from pyspider_zk.errors import Unavailable
 from pyspider_zk.projects.rows import is_number
+from pyspider_zk.tasks.database import answered
 from pyspider_zk.tasks.documents import UNREADABLE
 from pyspider_zk.webui.api.backend import backend
 from pyspider_zk.webui.api.blueprint import Part
@@ -61,10 +61,7 @@ class ResultPageSchema(PageOfSchema):
 def list_results(query: dict[str, Any]) -> dict[str, Any]:
     """List results of a project, the latest first; there are exports of whole ones."""
     project, offset, limit = query["project"], query["offset"], query["limit"]
-    try:
-        total, rows = _read(project, offset, limit)
-    except Exception as error:  # each database has its own errors
-        raise Unavailable(f"the results cannot be read: {error!r}") from error
+    total, rows = answered(lambda: _read(project, offset, limit))
     return {"items": [_listed(row) for row in rows], "total": total, "offset": offset}
 
 

@@ -9,6 +9,7 @@ from marshmallow import Schema, fields, validate
 
 from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.projects.rows import STATUSES
+from pyspider_zk.tasks.filters import MOST_PART
 
 MOST_ITEMS = 1000
 MOST_NAMES = 100_000
@@ -17,7 +18,10 @@ SINCE_EPOCH = "seconds since the epoch"
 STORABLE = validate.Regexp(r"^[^\x00]*\Z", error="has the character NUL")
 """Text that every database takes in a question."""
 
-PART = validate.Regexp(r"^[^\x00]{1,1000}\Z", error="has 1 to 1000 characters, NUL not among them")
+PART = validate.Regexp(
+    rf"^[^\x00]{{1,{MOST_PART}}}\Z",
+    error=f"has 1 to {MOST_PART} characters, NUL not among them",
+)
 """Text that is looked for in a longer one."""
 
 T = TypeVar("T", bound=Schema)

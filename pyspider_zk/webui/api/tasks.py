@@ -3,18 +3,17 @@
 import io
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields as fields_of
 from typing import Any, get_args
 from xmlrpc.client import Fault
 
 from marshmallow import Schema, fields, validate
 
-from pyspider_zk.errors import NotFound, Unavailable
+from pyspider_zk.errors import NotFound
 from pyspider_zk.projects.rows import is_number
-from pyspider_zk.tasks.database import task_database
+from pyspider_zk.tasks.database import answered, task_database
 from pyspider_zk.tasks.documents import DOCUMENTS, UNREADABLE
 from pyspider_zk.tasks.failures import error_of, spellings
-from pyspider_zk.tasks.filters import State, TaskFilter
+from pyspider_zk.tasks.filters import State, TaskFilter, filter_among
 from pyspider_zk.tasks.task_search import CURSOR, FoundTask
 from pyspider_zk.webui.api.backend import backend
 from pyspider_zk.webui.api.blueprint import Part
@@ -38,8 +37,6 @@ MOST_TEXT = 100_000
 """Characters of a document or log that an answer has, at most."""
 
 _ENCODER = json.JSONEncoder(indent=2, ensure_ascii=False, default=repr)
-
-FILTER = [each.name for each in fields_of(TaskFilter)]
 
 INFO = "_on_get_info"
 """The id of what asks a script for its settings: no task, and without a row."""
@@ -163,7 +160,7 @@ def search_tasks(query: dict[str, Any]) -> dict[str, Any]:
 
     Tasks whose whole URL is given come first, then each project's in turn.
     """
-    wanted = TaskFilter.parse({name: query[name] for name in FILTER if name in query})
+    wanted = filter_among(TaskFilter, query)
     look = backend().search.look(wanted, query["cursor"], query["limit"])
     return {**look._asdict(), "items": look.tasks, "next": look.cursor or None}
 
@@ -200,13 +197,8 @@ def _without_sent(tries: Iterable[Row]) -> Iterator[Row]:
 def get_task(query: dict[str, str]) -> dict[str, Any]:
     """Return a task."""
     name, taskid = query["project"], query["id"]
-    try:
-        row = _row(name, taskid)
-        result = _result(name, row["taskid"])
-    except NotFound:
-        raise
-    except Exception as error:  # each database has its own errors
-        raise Unavailable(f"the databases do not answer: {error!r}") from error
+    row = _row(name, taskid)
+    result = answered(lambda: _result(name, row["taskid"]))
     schedule, process, track = (
         _mapping(row.get(each)) for each in ("schedule", "process", "track")
     )
@@ -234,7 +226,8 @@ def _row(project: str, taskid: str) -> Row:
     Raises:
         NotFound: there is none, or it cannot be read.
     """
-    found = task_database(backend().config["taskdb"]).get_many(project, spellings(taskid), ())
+    database = task_database(backend().config["taskdb"])
+    found = answered(lambda: database.get_many(project, spellings(taskid), ()))
     if not found:
         raise NotFound(f"project {project!r} has no task {taskid!r}")
     ((stored, row),) = list(found.items())[:1]

@@ -9,7 +9,7 @@ from pyspider.webui.login import login_manager
 
 from pyspider_zk import __version__
 from pyspider_zk.cluster.cluster_settings import RANGES
-from pyspider_zk.tasks.filters import State
+from pyspider_zk.tasks.filters import MOST_PART, State
 from pyspider_zk.webui.access import CHALLENGE
 from pyspider_zk.webui.logins import COOKIE
 
@@ -78,6 +78,7 @@ def _show(page: ClusterPage) -> str:
         login_to_change=current_app.extensions[_CONFIG].get("login_to_change"),
         ranges=RANGES,
         states=get_args(State),
+        most_part=MOST_PART,
     )
 
 
