@@ -32,6 +32,7 @@ setup(
         "Pygments>=2.20,<3",  # of rich: CVE-2026-4539
         "redis[hiredis]>=5,<9",  # hiredis packs and parses in C
         "rich>=13,<16",
+        "SQLAlchemy>=2.1,<3",  # of the archive beside the projects
         "webargs>=8.6,<9",
     ],
     extras_require={

@@ -1,4 +1,4 @@
-"""Survey of a database on a server, by SQLAlchemy, which is installed only where it is used."""
+"""Survey of a database on a server, by SQLAlchemy."""
 
 import time
 

@@ -1,17 +1,66 @@
-"""Queue sizes: how many messages wait, in the cluster's queues and in pyspider's own."""
+"""Queue sizes: how many messages wait, and for how long, in the cluster's queues and pyspider's."""
 
 import logging
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeVar
 
-from pyspider_zk.queues.api import Queues
+from pyspider_zk.errors import ClusterError
+from pyspider_zk.queues.api import Queues, SlotBacklog
 from pyspider_zk.queues.back_off import BackOff
-from pyspider_zk.queues.names import QueueKind
+from pyspider_zk.queues.names import QueueKind, SlotQueue
 from pyspider_zk.queues.resilient import ResilientQueue
 
 logger = logging.getLogger(__name__)
 
 DEAD_LETTERS = "dead_letters"
+PARKED = "parked"
+
+PARKED_LIMIT = 100_000
+"""How many messages may be parked for a slot; others stay in the slot queue, which fills."""
+
+T = TypeVar("T")
+
+
+class Waiting(NamedTuple):
+    """What waits in the queues and beside them; None: it did not answer.
+
+    Attributes:
+        lengths: messages per queue, and dead letters.
+        backlog: slot queues that are not empty.
+        parked: slots for which messages are parked.
+    """
+
+    lengths: Mapping[str, int] | None = None
+    backlog: Mapping[SlotQueue, SlotBacklog] | None = None
+    parked: Mapping[int, SlotBacklog] | None = None
+
+    @property
+    def dead(self) -> int | None:
+        """How many dead letters there are."""
+        return None if self.lengths is None else self.lengths[DEAD_LETTERS]
+
+    @property
+    def full(self) -> tuple[int, ...]:
+        """The slots for which no more messages can be parked."""
+        parked = self.parked or {}
+        return tuple(slot for slot, each in parked.items() if each.length >= PARKED_LIMIT)
+
+    @property
+    def messages(self) -> dict[str, int]:
+        """The messages per queue, those that are parked among them."""
+        lengths = {name: n for name, n in (self.lengths or {}).items() if name != DEAD_LETTERS}
+        parked = None if self.parked is None else sum(each.length for each in self.parked.values())
+        return lengths if parked is None else {**lengths, PARKED: parked}
+
+    @property
+    def oldest(self) -> dict[str, float]:
+        """How long the oldest message has waited, of what is not empty."""
+        ages: dict[str, float] = {}
+        for (kind, _), each in (self.backlog or {}).items():
+            ages[kind.value] = max(each.age, ages.get(kind.value, 0.0))
+        if self.parked:
+            ages[PARKED] = max(each.age for each in self.parked.values())
+        return ages
 
 
 class QueueSizes:
@@ -39,6 +88,17 @@ class QueueSizes:
         stock = {name: each.qsize() for name, each in self._tamed().items()}
         return {**ours, **stock, DEAD_LETTERS: self._queues.slot_queues.dead()}
 
+    def look(self, missing: list[ClusterError]) -> Waiting:
+        """Return all that waits; add what does not answer to the list.
+
+        A message queue that is silent is asked once.
+        """
+        lengths = answer_of(self.read, missing)
+        if lengths is None:
+            return Waiting()
+        backlog = answer_of(self._queues.slot_queues.backlog, missing)
+        return Waiting(lengths, backlog, answer_of(self._queues.parking_lot.waiting, missing))
+
     def _tamed(self) -> Mapping[str, ResilientQueue]:
         """Return pyspider's queues; created late, because creating them may connect."""
         if not self._patient:
@@ -47,3 +107,12 @@ class QueueSizes:
                 name: ResilientQueue(each, back_off) for name, each in self._stock.items() if each
             }
         return self._patient
+
+
+def answer_of(ask: Callable[[], T], missing: list[ClusterError]) -> T | None:
+    """Return what is answered; if there is no answer, add the reason to the list."""
+    try:
+        return ask()
+    except ClusterError as error:
+        missing.append(error)
+        return None

@@ -4,7 +4,6 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
 
 from pyspider_zk.cluster.alerts import Alert, Observation, alerts
 from pyspider_zk.cluster.directory import LeaseWatch
@@ -17,17 +16,14 @@ from pyspider_zk.loop import Loop
 from pyspider_zk.metrics import families
 from pyspider_zk.metrics.families import Metrics
 from pyspider_zk.outage import Outage
-from pyspider_zk.queues.api import Queues, SlotBacklog
-from pyspider_zk.queues.names import QueueKind, SlotQueue
-from pyspider_zk.queues.queue_sizes import DEAD_LETTERS, QueueSizes
-from pyspider_zk.scheduling.parking import PARKED_LIMIT
+from pyspider_zk.queues.api import Queues
+from pyspider_zk.queues.names import QueueKind
+from pyspider_zk.queues.queue_sizes import PARKED, QueueSizes, Waiting, answer_of
 
 logger = logging.getLogger("scheduler")
 
 INTERVAL = 5.0
 """Seconds between two looks."""
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -37,24 +33,18 @@ class ClusterLook:
     Attributes:
         at: when, on the monotonic clock.
         sight: what alerts are derived from.
-        lengths: messages per queue, and dead letters.
-        backlog: slot queues that are not empty.
-        parked: slots for which messages are parked.
         batches: how many batches have jobs that have not ended.
     """
 
     at: float
     sight: Observation
-    lengths: Mapping[str, int] | None = None
-    backlog: Mapping[SlotQueue, SlotBacklog] | None = None
-    parked: Mapping[int, SlotBacklog] | None = None
+    waiting: Waiting
     batches: int | None = None
 
     @property
     def is_whole(self) -> bool:
         """Whether everything answered."""
-        found = (self.sight.cluster, self.lengths, self.backlog, self.parked)
-        return all(each is not None for each in found)
+        return self.sight.cluster is not None and None not in self.waiting
 
     @property
     def alerts(self) -> list[Alert]:
@@ -116,35 +106,20 @@ class Census:
     def _look(self) -> ClusterLook:
         """Look at everything; what does not answer is left out."""
         missing: list[ClusterError] = []
-        cluster = _or_none(self._ownership.cluster, missing)
-        lengths = _or_none(self._sizes.read, missing)
-        backlog = parked = None
-        if lengths is not None:
-            backlog = _or_none(self._queues.slot_queues.backlog, missing)
-            parked = _or_none(self._queues.parking_lot.waiting, missing)
-        batches = None if cluster is None else _or_none(self._open_batches, missing)
+        cluster = answer_of(self._ownership.cluster, missing)
+        waiting = self._sizes.look(missing)
+        batches = None if cluster is None else answer_of(self._open_batches, missing)
         self._note(missing)
-        sight = self._sight(cluster, lengths, backlog, parked)
-        return ClusterLook(time.monotonic(), sight, lengths, backlog, parked, batches)
-
-    def _sight(
-        self,
-        cluster: Cluster | None,
-        lengths: Mapping[str, int] | None,
-        backlog: Mapping[SlotQueue, SlotBacklog] | None,
-        parked: Mapping[int, SlotBacklog] | None,
-    ) -> Observation:
-        return Observation(
+        sight = Observation(
             cluster=cluster,
             lease_ages=self._leases.ages(cluster) if cluster else {},
             lease=self._lease,
-            backlog=backlog,
-            dead_letters=None if lengths is None else lengths[DEAD_LETTERS],
+            backlog=waiting.backlog,
+            dead_letters=waiting.dead,
             unreadable=self._queues.slot_queues.unreadable(),
-            full=tuple(
-                slot for slot, each in (parked or {}).items() if each.length >= PARKED_LIMIT
-            ),
+            full=waiting.full,
         )
+        return ClusterLook(time.monotonic(), sight, waiting, batches)
 
     def _open_batches(self) -> int:
         states = (JobState.PENDING, JobState.RUNNING)
@@ -155,17 +130,6 @@ class Census:
             self._outage.failed(missing[0])
         else:
             self._outage.answered()
-
-
-def _or_none(ask: Callable[[], T], missing: list[ClusterError]) -> T | None:
-    try:
-        return ask()
-    except ClusterError as error:
-        missing.append(error)
-        return None
-
-
-PARKED = "parked"
 
 
 class CensusMeasures:
@@ -187,11 +151,14 @@ class CensusMeasures:
         yield families.RAISED.by(_raised(look))
         if look.sight.cluster is not None:
             yield from _of_cluster(look.sight.cluster)
-        if look.lengths is not None:
-            yield families.QUEUE_LENGTH.by(_lengths(look, look.lengths))
-            yield families.DEAD_LETTERS.one(look.lengths[DEAD_LETTERS])
-        if look.backlog is not None and look.parked is not None:
-            yield families.QUEUE_AGE.by(_ages(look))
+        waiting = look.waiting
+        if waiting.dead is not None:
+            lengths = waiting.messages
+            yield families.QUEUE_LENGTH.by({q: lengths[q] for q in families.QUEUES if q in lengths})
+            yield families.DEAD_LETTERS.one(waiting.dead)
+        if waiting.backlog is not None and waiting.parked is not None:
+            aged = (*QueueKind, PARKED)
+            yield families.QUEUE_AGE.by({queue: waiting.oldest.get(queue, 0) for queue in aged})
         if look.batches is not None:
             yield families.BATCHES.one(look.batches)
 
@@ -214,22 +181,3 @@ def _slots(cluster: Cluster) -> Mapping[str, float]:
     unserved = sum(row.owner not in cluster.members for row in rows)
     moving = sum(row.next is not None and row.owner in cluster.members for row in rows)
     return {"served": len(rows) - moving - unserved, "moving": moving, "unserved": unserved}
-
-
-def _lengths(look: ClusterLook, lengths: Mapping[str, int]) -> Mapping[str, float]:
-    parked = {PARKED: sum(each.length for each in (look.parked or {}).values())}
-    found = {**lengths, **(parked if look.parked is not None else {})}
-    return {queue: found[queue] for queue in families.QUEUES if queue in found}
-
-
-def _ages(look: ClusterLook) -> Mapping[str, float]:
-    backlog, parked = look.backlog or {}, look.parked or {}
-    return {
-        **{
-            kind.value: max(
-                (each.age for (its, _), each in backlog.items() if its is kind), default=0
-            )
-            for kind in QueueKind
-        },
-        PARKED: max((each.age for each in parked.values()), default=0),
-    }

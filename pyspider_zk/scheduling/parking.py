@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from pyspider_zk.errors import Unavailable
 from pyspider_zk.queues.api import Delivery, Parked, ParkingLot, ParkingMove, in_order
+from pyspider_zk.queues.queue_sizes import PARKED_LIMIT
 from pyspider_zk.tasks.columns import TaskKey
 
 logger = logging.getLogger("scheduler")
@@ -61,9 +62,6 @@ class InFlightMessage(Struct, eq=False):
         """Whether it is to be acknowledged."""
         return self.disposition is Disposition.APPLIED and not self.reason
 
-
-PARKED_LIMIT = 100_000
-"""How many messages may be parked for a slot; others stay in the slot queue, which fills."""
 
 LOOK = 30.0
 """Seconds between two reads of the lot.

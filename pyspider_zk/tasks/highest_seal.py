@@ -1,14 +1,14 @@
 """The highest seal of a cluster in a task database, read without making anything there."""
 
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
-from pyspider_zk.databases.urls import server_address, sqlite_path
-from pyspider_zk.errors import Unavailable
-from pyspider_zk.tasks.seals import TABLE
+import sqlalchemy
+from pyspider.database.sqlalchemy.connections import make_engine
+from sqlalchemy.exc import SQLAlchemyError
 
-PATIENCE = 5.0  # seconds for a file that another process has locked
+from pyspider_zk.databases.urls import server_address, sqlite_path
+from pyspider_zk.errors import Unavailable, brief
+from pyspider_zk.tasks.seals import TABLE
 
 
 def highest_seal(url: str, cluster: str) -> int:
@@ -24,30 +24,36 @@ def highest_seal(url: str, cluster: str) -> int:
         LookupError, ValueError, ImportError: the URL is none that can work.
         Unavailable: the database does not answer, or refuses the login.
     """
-    path = sqlite_path("taskdb", url)
-    if path is not None:
-        return _in_file(Path(path), cluster) if Path(path).exists() else 0
-    address = server_address("taskdb", url)
+    address = _address(url)
     if address is None:
         return 0
-    from pyspider_zk.tasks.server_seal import highest_on_server
-
-    return highest_on_server(address, cluster)
-
-
-def _in_file(path: Path, cluster: str) -> int:
-    uri = f"{path.resolve().as_uri()}?mode=ro"
+    engine = make_engine(address)
     try:
-        with closing(sqlite3.connect(uri, timeout=PATIENCE, uri=True)) as link:
-            return _highest(link, cluster)
-    except sqlite3.Error as error:
-        raise Unavailable(f"taskdb cannot be read: {path}: {error}") from error
+        return _highest(engine, cluster)
+    except SQLAlchemyError as error:
+        why = brief(getattr(error, "orig", None) or error)
+        raise Unavailable(f"taskdb cannot be read: {why}") from error
+    finally:
+        engine.dispose()
 
 
-def _highest(link: sqlite3.Connection, cluster: str) -> int:
-    known = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
-    if link.execute(known, (TABLE,)).fetchone() is None:
+def _address(url: str) -> sqlalchemy.URL | None:
+    path = sqlite_path("taskdb", url)
+    if path is None:
+        return server_address("taskdb", url)
+    file = Path(path).resolve()
+    if not file.exists():
+        return None
+    return sqlalchemy.URL.create(
+        "sqlite", database=file.as_uri(), query={"mode": "ro", "uri": "true"}
+    )
+
+
+def _highest(engine: sqlalchemy.Engine, cluster: str) -> int:
+    if not sqlalchemy.inspect(engine).has_table(TABLE):
         return 0
-    query = f"SELECT max(epoch) FROM `{TABLE}` WHERE cluster = ?"  # noqa: S608 - no values
-    (highest,) = link.execute(query, (cluster,)).fetchone()
-    return highest or 0
+    seals = sqlalchemy.table(TABLE, sqlalchemy.column("cluster"), sqlalchemy.column("epoch"))
+    of_cluster = seals.c.cluster == cluster
+    query = sqlalchemy.select(sqlalchemy.func.max(seals.c.epoch)).where(of_cluster)
+    with engine.connect() as link:
+        return link.execute(query).scalar() or 0

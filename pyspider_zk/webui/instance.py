@@ -225,13 +225,12 @@ class ClusterWebUI:
         ):
             backend = Backend(
                 cluster=readings.read,
-                queues=QueueSizes(queues, self.config["queues"]).read,
+                queues=QueueSizes(queues, self.config["queues"]),
                 batch_service=BatchService(projectdb, jobs, events, readings.read, settings.slots),
                 failures=FailureReport(self.config["taskdb"]),
                 search=search,
                 events=events,
                 slot_queues=queues.slot_queues,
-                parking_lot=queues.parking_lot,
                 rpc=hasty,
                 leases=LeaseWatch(),
                 settings=settings,

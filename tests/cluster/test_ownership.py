@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from pyspider_zk.cluster.ownership import Fence
 from pyspider_zk.cluster.rules import View
-from pyspider_zk.testing import SoleOwner
+from tests.support.sole_owner import SoleOwner
 
 SLOTS = 4
 EPOCHS = st.dictionaries(st.integers(0, SLOTS - 1), st.integers(1, 2))

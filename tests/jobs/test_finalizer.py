@@ -17,7 +17,7 @@ from pyspider_zk.jobs.finalizer import ARCHIVE, PATIENCE, Finalizer
 from pyspider_zk.jobs.model import Batch, Claim, Claimant, JobRules, JobState, Outcome
 from pyspider_zk.jobs.operations import Note, Progress
 from pyspider_zk.jobs.queue import JobQueue
-from pyspider_zk.testing import SoleOwner
+from tests.support.sole_owner import SoleOwner
 from tests.support.world import SLOTS, World
 from tests.support.zk_faults import Lossy
 

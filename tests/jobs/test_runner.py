@@ -29,9 +29,9 @@ from pyspider_zk.rpc.client import Credentials, call
 from pyspider_zk.scheduling.operation_answers import operation_functions
 from pyspider_zk.tasks.failure_report import FailureReport
 from pyspider_zk.tasks.task_search import TaskSearch
-from pyspider_zk.testing import SoleOwner
 from tests.support.connected import connected, looking, patient
 from tests.support.crew import expire
+from tests.support.sole_owner import SoleOwner
 from tests.support.waiting import PATIENCE, eventually
 from tests.support.world import SLOTS, World
 

@@ -16,9 +16,9 @@ from pyspider.libs.utils import Get, ObjectDict
 from pyspider_zk.config import Settings
 from pyspider_zk.hooks import ClusterProcessor, ClusterResultWorker
 from pyspider_zk.projects.cache import FRESH, ProjectCache
-from pyspider_zk.queues.memory import MemoryBroker
 from pyspider_zk.workers.loaded_scripts import PRUNING, ExistingProjects
 from tests.support.clock import Clock
+from tests.support.memory_queues import MemoryBroker
 from tests.workers.processors import a_processor
 
 SCRIPT = """

@@ -11,11 +11,11 @@ from pyspider_zk.errors import Unavailable
 from pyspider_zk.local.services import RedisServer
 from pyspider_zk.queues.api import Queues
 from pyspider_zk.queues.connect import connect
-from pyspider_zk.queues.memory import MemoryBroker
 from pyspider_zk.queues.names import QueueKind, record_key, slot_queue
 from pyspider_zk.queues.redis_link import RedisLink
 from pyspider_zk.queues.redis_typed_keys import TypedKeys, Types
 from pyspider_zk.queues.slot_queues import Wait
+from tests.support.memory_queues import MemoryBroker
 
 SLOTS = 8
 

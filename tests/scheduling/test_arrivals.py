@@ -9,7 +9,6 @@ from pyspider_zk.cluster.ownership import Fence
 from pyspider_zk.errors import DatabaseAway, Unavailable
 from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.queues.api import Message
-from pyspider_zk.queues.memory import MemoryBroker
 from pyspider_zk.queues.names import QueueKind, SlotQueue
 from pyspider_zk.scheduling.arrivals import (
     HEAD_START,
@@ -19,8 +18,9 @@ from pyspider_zk.scheduling.arrivals import (
 )
 from pyspider_zk.scheduling.intake import PAUSES
 from pyspider_zk.scheduling.member import ClusterScheduler
-from pyspider_zk.testing import SoleOwner
 from tests.support.clock import Clock
+from tests.support.memory_queues import MemoryBroker
+from tests.support.sole_owner import SoleOwner
 from tests.support.stand_ins import running
 from tests.support.world import MOMENT, SLOTS, World, crawling
 

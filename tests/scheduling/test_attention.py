@@ -11,9 +11,9 @@ from pyspider_zk.scheduling import scheduler as scheduler_module
 from pyspider_zk.scheduling.attention import Attention
 from pyspider_zk.scheduling.scheduler import SAVE_INTERVAL, SlotScheduler
 from pyspider_zk.scheduling.window import WindowSize
-from pyspider_zk.testing import SoleOwner
 from tests.support.clock import Clock
 from tests.support.seed import SEED
+from tests.support.sole_owner import SoleOwner
 from tests.support.world import SLOTS, World, granted
 
 Task = Callable[..., dict[str, Any]]

@@ -10,7 +10,7 @@ from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.queues.names import QueueKind
 from pyspider_zk.scheduling.member import ClusterScheduler
 from pyspider_zk.scheduling.scheduler import SlotScheduler
-from pyspider_zk.testing import SoleOwner
+from tests.support.sole_owner import SoleOwner
 from tests.support.stand_ins import running
 from tests.support.world import SLOTS, World, read_and_write
 

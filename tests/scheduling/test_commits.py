@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from pyspider_zk.errors import DatabaseAway, FenceClosed
-from pyspider_zk.testing import SoleOwner
+from tests.support.sole_owner import SoleOwner
 from tests.support.world import MOMENT, SLOTS, World, crawling, read_and_write, with_table
 
 Task = Callable[..., dict[str, Any]]

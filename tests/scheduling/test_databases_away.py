@@ -19,10 +19,10 @@ from pyspider_zk.errors import DatabaseAway
 from pyspider_zk.queues.names import QueueKind
 from pyspider_zk.scheduling import loading, window
 from pyspider_zk.scheduling.scheduler import SlotScheduler
-from pyspider_zk.testing import SoleOwner
 from pyspider_zk.workers.loaded_scripts import ExistingProjects
 from pyspider_zk.zookeeper.waiting import boottime
 from tests.support.clock import Clock
+from tests.support.sole_owner import SoleOwner
 from tests.support.stand_ins import locked, running
 from tests.support.world import SLOTS, World, granted
 

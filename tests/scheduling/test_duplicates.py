@@ -7,7 +7,7 @@ import pytest
 
 from pyspider_zk.scheduling.engine import TaskEngine
 from pyspider_zk.scheduling.scheduler import SlotScheduler
-from pyspider_zk.testing import SoleOwner
+from tests.support.sole_owner import SoleOwner
 from tests.support.world import World, crawling
 
 Task = Callable[..., dict[str, Any]]

@@ -12,7 +12,7 @@ from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.queues.api import Message
 from pyspider_zk.queues.names import QueueKind
 from pyspider_zk.scheduling.scheduler import SlotScheduler
-from pyspider_zk.testing import SoleOwner
+from tests.support.sole_owner import SoleOwner
 from tests.support.world import SLOTS, World, crawling, read_and_write, with_table
 
 Task = Callable[..., dict[str, Any]]

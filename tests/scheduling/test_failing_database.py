@@ -14,7 +14,7 @@ from pyspider_zk.errors import DatabaseAway
 from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.scheduling import agenda, intake, quarantine
 from pyspider_zk.scheduling.scheduler import SlotScheduler
-from pyspider_zk.testing import SoleOwner
+from tests.support.sole_owner import SoleOwner
 from tests.support.world import SLOTS, World, granted
 
 Task = Callable[..., dict[str, Any]]

@@ -8,7 +8,7 @@ from pyspider.database.sqlite.taskdb import TaskDB
 
 from pyspider_zk.errors import DatabaseAway
 from pyspider_zk.scheduling.scheduler import SlotScheduler
-from pyspider_zk.testing import SoleOwner
+from tests.support.sole_owner import SoleOwner
 from tests.support.world import SLOTS, World, crawling, granted
 
 Task = Callable[..., dict[str, Any]]

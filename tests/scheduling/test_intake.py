@@ -8,11 +8,11 @@ import pytest
 
 from pyspider_zk.errors import BadMessage, FenceClosed, Unavailable
 from pyspider_zk.queues.api import Delivery, Message, Queues, SlotQueues
-from pyspider_zk.queues.memory import MemoryBroker, MemorySlotQueues
 from pyspider_zk.queues.names import QueueKind, SlotQueue
 from pyspider_zk.scheduling.intake import PAUSES, Apply, Intake
 from pyspider_zk.scheduling.parking import Disposition, InFlightMessage, Parking
 from tests.support.clock import Clock
+from tests.support.memory_queues import MemoryBroker, MemorySlotQueues
 
 SLOTS = 4
 LIMIT = 100

@@ -13,9 +13,9 @@ from pyspider_zk.metrics.families import FAMILIES, Source
 from pyspider_zk.scheduling.measures import SchedulerMeasures
 from pyspider_zk.scheduling.round_pace import RoundTimes
 from pyspider_zk.scheduling.scheduler import SlotScheduler
-from pyspider_zk.testing import SoleOwner
 from tests.metrics.reading import Numbers, family_of, numbers, undeclared, value
 from tests.support.live_cluster import LiveCluster
+from tests.support.sole_owner import SoleOwner
 from tests.support.world import SLOTS, World, crawling
 
 Task = Callable[..., dict[str, Any]]

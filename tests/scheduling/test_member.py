@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from xmlrpc.client import ServerProxy
 
 from pyspider_zk.scheduling.member import ClusterScheduler
-from pyspider_zk.testing import SoleOwner
+from tests.support.sole_owner import SoleOwner
 from tests.support.stand_ins import running
 from tests.support.world import SLOTS, World, granted
 

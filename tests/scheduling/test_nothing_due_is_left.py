@@ -11,8 +11,8 @@ import pytest
 from pyspider_zk.errors import ClusterError
 from pyspider_zk.projects.rows import split_group
 from pyspider_zk.scheduling.scheduler import SlotScheduler
-from pyspider_zk.testing import SoleOwner
 from tests.support.seed import SEED
+from tests.support.sole_owner import SoleOwner
 from tests.support.world import SLOTS, World
 
 Task = Callable[..., dict[str, Any]]

@@ -18,9 +18,9 @@ from pyspider_zk.queues.names import QueueKind
 from pyspider_zk.scheduling.answers import LocalAnswers
 from pyspider_zk.scheduling.quarantine import AtFault
 from pyspider_zk.scheduling.scheduler import SlotScheduler
-from pyspider_zk.testing import SoleOwner
 from tests.support.clock import Clock
 from tests.support.operations import a_claim, add, carry_out, confirm, done
+from tests.support.sole_owner import SoleOwner
 from tests.support.world import SLOTS, World
 
 Task = Callable[..., dict[str, Any]]

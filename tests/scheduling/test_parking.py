@@ -15,7 +15,7 @@ from pyspider_zk.queues.names import QueueKind
 from pyspider_zk.scheduling import parking
 from pyspider_zk.scheduling.intake import PAUSES
 from pyspider_zk.scheduling.scheduler import SlotScheduler
-from pyspider_zk.testing import SoleOwner
+from tests.support.sole_owner import SoleOwner
 from tests.support.world import MOMENT, SLOTS, World, granted
 
 Task = Callable[..., dict[str, Any]]

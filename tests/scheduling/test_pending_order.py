@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from pyspider_zk.scheduling.scheduler import SlotScheduler
-from pyspider_zk.testing import SoleOwner
 from tests.scheduling.test_task_databases import SharedWorld
+from tests.support.sole_owner import SoleOwner
 from tests.support.world import SLOTS, World, crawling, granted
 
 Task = Callable[..., dict[str, Any]]

@@ -17,7 +17,7 @@ from pyspider_zk.scheduling.answers import LocalAnswers
 from pyspider_zk.scheduling.counters import log_counters
 from pyspider_zk.scheduling.numbers import ProjectNumbers
 from pyspider_zk.scheduling.scheduler import SlotScheduler
-from pyspider_zk.testing import SoleOwner
+from tests.support.sole_owner import SoleOwner
 from tests.support.world import SLOTS, World, granted
 
 Task = Callable[..., dict[str, Any]]

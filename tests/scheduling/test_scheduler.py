@@ -14,7 +14,7 @@ from pyspider_zk.scheduling.answers import LocalAnswers
 from pyspider_zk.scheduling.engine import TaskEngine
 from pyspider_zk.scheduling.intake import PAUSES
 from pyspider_zk.tasks.sqlite import SqliteTasks
-from pyspider_zk.testing import SoleOwner
+from tests.support.sole_owner import SoleOwner
 from tests.support.world import MOMENT, SLOTS, World, crawling
 
 Task = Callable[..., dict[str, Any]]

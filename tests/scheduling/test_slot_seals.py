@@ -10,7 +10,7 @@ from pyspider_zk.errors import SealBroken
 from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.scheduling import slot_seals
 from pyspider_zk.tasks.seals import TABLE
-from pyspider_zk.testing import SoleOwner
+from tests.support.sole_owner import SoleOwner
 from tests.support.world import SLOTS, World, crawling, granted
 
 Task = Callable[..., dict[str, Any]]

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from pyspider_zk.scheduling.scheduler import SlotScheduler
-from pyspider_zk.testing import SoleOwner
 from tests.support.clock import Clock
+from tests.support.sole_owner import SoleOwner
 from tests.support.world import SLOTS, World, granted
 
 Task = dict[str, Any]

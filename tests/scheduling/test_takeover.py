@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pyspider.database.sqlite.taskdb import TaskDB
 
-from pyspider_zk.testing import SoleOwner
+from tests.support.sole_owner import SoleOwner
 from tests.support.world import SLOTS, World, granted
 
 Task = Callable[..., dict[str, Any]]

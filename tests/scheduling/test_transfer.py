@@ -11,7 +11,7 @@ from pyspider.database.sqlite.taskdb import TaskDB
 from pyspider_zk.errors import FenceClosed, Unavailable
 from pyspider_zk.scheduling.answers import LocalAnswers
 from pyspider_zk.scheduling.scheduler import SlotScheduler
-from pyspider_zk.testing import SoleOwner
+from tests.support.sole_owner import SoleOwner
 from tests.support.world import SLOTS, World, granted, read_and_write
 
 Task = Callable[..., dict[str, Any]]

@@ -8,7 +8,7 @@ import pytest
 
 from pyspider_zk.scheduling.clock_jumps import trim_project
 from pyspider_zk.scheduling.window import TaskHeap, Window
-from pyspider_zk.testing import SoleOwner
+from tests.support.sole_owner import SoleOwner
 from tests.support.world import SLOTS, World, granted, with_table
 
 Task = Callable[..., dict[str, Any]]

@@ -13,7 +13,7 @@ from pyspider_zk.config import Settings
 from pyspider_zk.hooks import ClusterScheduler
 from pyspider_zk.queues.api import Queues
 from pyspider_zk.queues.connect import connect
-from pyspider_zk.queues.memory import MemoryBroker
+from tests.support.memory_queues import MemoryBroker
 
 DEADLINE = 60.0
 PROJECTS = [("a", "RUNNING", "daily"), ("b", "STOP", ""), ("c", "STOP", "")]

@@ -11,8 +11,8 @@ from typing import Any
 
 from pyspider_zk.errors import Unavailable
 from pyspider_zk.queues.api import Delivery, Message, Queues, SlotQueues
-from pyspider_zk.queues.memory import MemoryBroker, MemorySlotQueues
 from pyspider_zk.queues.names import QueueKind
+from tests.support.memory_queues import MemoryBroker, MemorySlotQueues
 
 DEADLINE = 60.0  # seconds that no test needs
 

@@ -17,13 +17,13 @@ from pyspider_zk.config import Settings
 from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.queues.api import Message
 from pyspider_zk.queues.back_off import BackOff
-from pyspider_zk.queues.memory import MemoryBroker
 from pyspider_zk.queues.names import QueueKind
 from pyspider_zk.queues.resilient import ResilientQueue
 from pyspider_zk.scheduling.engine import TaskEngine
 from pyspider_zk.scheduling.member import ClusterScheduler
 from pyspider_zk.scheduling.scheduler import SlotScheduler
-from pyspider_zk.testing import SoleOwner
+from tests.support.memory_queues import MemoryBroker
+from tests.support.sole_owner import SoleOwner
 
 logger = logging.getLogger("scheduler")
 

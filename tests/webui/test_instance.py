@@ -21,13 +21,13 @@ from pyspider_zk.metrics.families import FAMILIES, Source
 from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.queues.api import Message
 from pyspider_zk.queues.connect import connect
-from pyspider_zk.queues.memory import MemoryBroker
 from pyspider_zk.queues.names import QueueKind
 from pyspider_zk.webui.instance import ClusterWebUI, RequestsInHand
 from pyspider_zk.webui.page_data import Answering
 from tests.metrics.reading import family_of, get, parsed, undeclared
 from tests.support.connected import looking
 from tests.support.live_cluster import DEADLINE, LiveCluster
+from tests.support.memory_queues import MemoryBroker
 from tests.support.ports import own_port
 from tests.webui.conftest import NAMES, Eventually
 

@@ -11,9 +11,9 @@ from pyspider.database import connect_database
 
 from pyspider_zk.config import Settings
 from pyspider_zk.hooks import ClusterFetcher, ClusterProcessor, ClusterResultWorker
-from pyspider_zk.queues.memory import MemoryBroker
 from pyspider_zk.queues.names import QueueKind
 from tests.queues.away import AwayQueue
+from tests.support.memory_queues import MemoryBroker
 from tests.support.stand_ins import locked, read_all, running
 from tests.workers.processors import a_processor, add_project
 from tests.workers.test_fetcher import FetchedSite

@@ -10,11 +10,11 @@ import pytest
 from pyspider.database import connect_database
 
 from pyspider_zk.hooks import ClusterProcessor
-from pyspider_zk.queues.memory import MemoryBroker
 from pyspider_zk.queues.names import QueueKind
 from pyspider_zk.workers import loaded_scripts
 from tests.patches.spiders import forget_projects
 from tests.queues.away import AwayQueue
+from tests.support.memory_queues import MemoryBroker
 from tests.support.stand_ins import read_all
 from tests.workers.processors import a_processor, add_project
 

@@ -13,9 +13,9 @@ from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.queues.api import Message, SlotQueues
 from pyspider_zk.queues.back_off import BackOff
 from pyspider_zk.queues.connect import connect
-from pyspider_zk.queues.memory import MemoryBroker
 from pyspider_zk.queues.names import QueueKind
 from pyspider_zk.workers.outbox import Outbox
+from tests.support.memory_queues import MemoryBroker
 from tests.support.stand_ins import FaultySlotQueues, read_all, running
 
 SLOTS = 8

@@ -19,10 +19,10 @@ from pyspider_zk.errors import Unavailable
 from pyspider_zk.hooks import ClusterProcessor
 from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.queues.api import Delivery
-from pyspider_zk.queues.memory import MemoryBroker
 from pyspider_zk.queues.names import QueueKind
 from tests.queues.away import AwayQueue
 from tests.support.connected import looking
+from tests.support.memory_queues import MemoryBroker
 from tests.support.stand_ins import FaultySlotQueues, faulty, read_all, running
 from tests.workers.processors import a_processor, add_project, page_of
 

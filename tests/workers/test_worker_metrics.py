@@ -17,10 +17,10 @@ from pyspider_zk.errors import ClusterError
 from pyspider_zk.hooks import ClusterFetcher, ClusterProcessor, ClusterResultWorker
 from pyspider_zk.metrics import families
 from pyspider_zk.metrics.families import FAMILIES, Source
-from pyspider_zk.queues.memory import MemoryBroker
 from pyspider_zk.workers.work_meter import WorkMeter
 from tests.metrics.reading import Numbers, family_of, get, numbers, parsed, undeclared, value
 from tests.queues.away import AwayQueue
+from tests.support.memory_queues import MemoryBroker
 from tests.support.ports import own_port
 from tests.support.stand_ins import running
 from tests.workers.processors import a_processor, add_project, page_of

@@ -16,7 +16,8 @@ from pyspider_zk.cluster.records import Cluster
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import Unavailable
 from pyspider_zk.jobs.batch_service import BatchService
-from pyspider_zk.queues.api import ParkingLot, SlotQueues
+from pyspider_zk.queues.api import SlotQueues
+from pyspider_zk.queues.queue_sizes import QueueSizes
 from pyspider_zk.rpc.router import Router
 from pyspider_zk.tasks.failure_report import FailureReport
 from pyspider_zk.tasks.task_search import TaskSearch
@@ -67,20 +68,18 @@ class Backend:
     Attributes:
         cluster: reads the state in ZooKeeper.
         queues: counts the messages of each queue, and the dead letters.
-        parking_lot: the messages parked beside them.
         rpc: calls all members.
         rebalancer: evens the slots out beside the requests.
         config: pyspider's settings of the web UI, which may change while it runs.
     """
 
     cluster: Callable[[], Cluster]
-    queues: Callable[[], Mapping[str, int]]
+    queues: QueueSizes
     batch_service: BatchService
     failures: FailureReport
     search: TaskSearch
     events: EventLog
     slot_queues: SlotQueues
-    parking_lot: ParkingLot
     rpc: Router
     leases: LeaseWatch
     settings: Settings

@@ -185,7 +185,7 @@ def get_assignment() -> dict[str, Any]:
 @blueprint.tells(QueuesSchema)
 def get_queues() -> dict[str, Any]:
     """Count the messages that wait."""
-    lengths = dict(backend().queues())
+    lengths = backend().queues.read()
     return {"dead_letters": lengths.pop(DEAD_LETTERS), "queues": lengths}
 
 

@@ -1,9 +1,9 @@
 """Overview of everything; what cannot be asked is named and left out. And the event log."""
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict
-from typing import Any, NamedTuple, TypeVar
+from typing import Any
 
 from marshmallow import Schema, fields, validate
 
@@ -12,10 +12,7 @@ from pyspider_zk.cluster.events import Event
 from pyspider_zk.cluster.records import Cluster
 from pyspider_zk.errors import ClusterError
 from pyspider_zk.groups.ids import MemberId
-from pyspider_zk.queues.api import SlotBacklog
-from pyspider_zk.queues.names import QueueKind
-from pyspider_zk.queues.queue_sizes import DEAD_LETTERS
-from pyspider_zk.scheduling.parking import PARKED_LIMIT
+from pyspider_zk.queues.queue_sizes import Waiting, answer_of
 from pyspider_zk.webui.api import steering
 from pyspider_zk.webui.api.backend import backend
 from pyspider_zk.webui.api.blueprint import Part
@@ -36,11 +33,7 @@ blueprint = Part("overview", __name__, description="Everything at one look")
 
 events = Part("events", __name__, description="Who did what, when, with what result")
 
-PARKED = "parked"
 SHOWN = 100  # of the projects in quarantine, and of what cannot be read
-
-Backlog = Mapping[tuple[QueueKind, int], SlotBacklog]
-T = TypeVar("T")
 
 
 @mirrors(
@@ -164,19 +157,6 @@ class EventsSchema(Schema):
     last = number_field("`after` for the next question; null: there was never any", allow_none=True)
 
 
-class Waiting(NamedTuple):
-    """What waits in the queues and beside them; None: unknown."""
-
-    lengths: Mapping[str, int] | None = None
-    backlog: Backlog | None = None
-    parked: Mapping[int, SlotBacklog] | None = None
-
-    @property
-    def dead(self) -> int | None:
-        """How many dead letters there are."""
-        return None if self.lengths is None else self.lengths[DEAD_LETTERS]
-
-
 @blueprint.route("/overview")
 @blueprint.tells(OverviewSchema)
 def get_overview() -> dict[str, Any]:
@@ -185,10 +165,11 @@ def get_overview() -> dict[str, Any]:
     It answers even if ZooKeeper, the message queue or a scheduler does not: what is unknown is
     null, and `missing` says why.
     """
-    missing: list[str] = []
-    cluster = _or_none(backend().cluster, missing)
+    faults: list[ClusterError] = []
+    cluster = answer_of(backend().cluster, faults)
     ages = backend().leases.ages(cluster) if cluster else {}
-    waiting = _waiting(missing)
+    waiting = backend().queues.look(faults)
+    missing = list(map(str, faults))
     throughput, silent = _throughput(missing)
     quarantine = _quarantine(cluster, silent)
     keys = backend().slot_queues.unreadable()
@@ -201,36 +182,19 @@ def get_overview() -> dict[str, Any]:
         tuple(sorted(member.number for member in silent)),
         {each["project"]: each["reason"] for each in quarantine},
         keys,
-        tuple(slot for slot, each in (waiting.parked or {}).items() if each.length >= PARKED_LIMIT),
+        waiting.full,
     )
     return {
         "at": time.time(),
         "missing": missing,
         "alerts": [asdict(alert) for alert in alerts(sight)],
         **_of_cluster(cluster, ages),
-        "queues": None if waiting.lengths is None else _queues(waiting.lengths, waiting),
+        "queues": None if waiting.lengths is None else _queues(waiting),
         "dead_letters": waiting.dead,
         "quarantine": quarantine[:SHOWN],
         "unreadable": _unreadable(cluster, keys)[:SHOWN],
         "throughput": throughput,
     }
-
-
-def _or_none(ask: Callable[[], T], missing: list[str]) -> T | None:
-    try:
-        return ask()
-    except ClusterError as error:
-        missing.append(str(error))
-        return None
-
-
-def _waiting(missing: list[str]) -> Waiting:
-    """Return what waits; a message queue that does not answer is asked once."""
-    lengths = _or_none(backend().queues, missing)
-    if lengths is None:
-        return Waiting()
-    backlog = _or_none(backend().slot_queues.backlog, missing)
-    return Waiting(lengths, backlog, _or_none(backend().parking_lot.waiting, missing))
 
 
 def _throughput(missing: list[str]) -> tuple[dict[str, list[int]] | None, list[MemberId]]:
@@ -298,24 +262,11 @@ def _of_cluster(cluster: Cluster | None, ages: Mapping[MemberId, float]) -> dict
     }
 
 
-def _queues(lengths: Mapping[str, int], waiting: Waiting) -> list[dict[str, Any]]:
-    backlog, parked = waiting.backlog or {}, waiting.parked or {}
-    oldest = {
-        kind.value: max(each.age for (its, _), each in backlog.items() if its is kind)
-        for kind in {kind for kind, _ in backlog}
-    }
-    beside = {
-        "name": PARKED,
-        "length": sum(each.length for each in parked.values()),
-        "oldest": max((each.age for each in parked.values()), default=None),
-    }
+def _queues(waiting: Waiting) -> list[dict[str, Any]]:
+    oldest = waiting.oldest
     return [
-        *(
-            {"name": name, "length": length, "oldest": oldest.get(name)}
-            for name, length in lengths.items()
-            if name != DEAD_LETTERS
-        ),
-        beside,
+        {"name": name, "length": length, "oldest": oldest.get(name)}
+        for name, length in waiting.messages.items()
     ]
 
 

@@ -1,7 +1,4 @@
-"""Stand-ins for those who test their own scheduler subclasses without services.
-
-``pyspider_zk.queues.memory`` has the message queue to go with it.
-"""
+"""Ownership of slots that a test decides, for schedulers without services."""
 
 from collections.abc import Iterable, Mapping
 
