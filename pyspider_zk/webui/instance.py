@@ -232,6 +232,7 @@ class ClusterWebUI:
                 events=events,
                 slot_queues=queues.slot_queues,
                 parking_lot=queues.parking_lot,
+                history=queues.history,
                 rpc=hasty,
                 leases=LeaseWatch(),
                 settings=settings,

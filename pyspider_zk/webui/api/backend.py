@@ -17,6 +17,7 @@ from pyspider_zk.config import Settings
 from pyspider_zk.errors import Unavailable
 from pyspider_zk.jobs.batch_service import BatchService
 from pyspider_zk.queues.api import ParkingLot, SlotQueues
+from pyspider_zk.queues.history import History
 from pyspider_zk.rpc.router import Router
 from pyspider_zk.tasks.failure_report import FailureReport
 from pyspider_zk.tasks.task_search import TaskSearch
@@ -68,6 +69,7 @@ class Backend:
         cluster: reads the state in ZooKeeper.
         queues: counts the messages of each queue, and the dead letters.
         parking_lot: the messages parked beside them.
+        history: what was counted in the last two weeks.
         rpc: calls all members.
         rebalancer: evens the slots out beside the requests.
         config: pyspider's settings of the web UI, which may change while it runs.
@@ -81,6 +83,7 @@ class Backend:
     events: EventLog
     slot_queues: SlotQueues
     parking_lot: ParkingLot
+    history: History
     rpc: Router
     leases: LeaseWatch
     settings: Settings
