@@ -23,7 +23,7 @@ from msgspec import Struct
 
 from pyspider_zk.errors import BadMessage
 from pyspider_zk.projects.names import is_project_name
-from pyspider_zk.queues.history import History
+from pyspider_zk.queues.history import TaskHistory
 from pyspider_zk.queues.names import QueueKind, SlotQueue, slot_queue
 
 _TAG = re.compile(r"\d{1,20}(-\d{1,20})?", re.ASCII)
@@ -417,7 +417,7 @@ class Queues:
     parking_lot: ParkingLot
     wake_ups: WakeUps
     work: WorkQueues
-    history: History
+    history: TaskHistory
 
     def close(self) -> None:
         """Close all connections; wakes waiting publishers."""

@@ -1,6 +1,6 @@
 """Form of the history: what is counted in which steps of time, and read for which spans of it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, timedelta
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
@@ -12,7 +12,7 @@ KEPT = 15 * DAY
 """Seconds for which a day's sums are kept after the last addition."""
 
 PROJECT_STEP, CLUSTER_STEP = 3600, 300
-"""Seconds that are counted together: 72 small fields a day cost a project 1 KB."""
+"""Seconds that are counted together: 72 small fields a day stay one block, of 1.4 KB."""
 
 ENDS = ("success", "failed", "retry")
 """How tries end: what is counted of a project, too."""
@@ -33,7 +33,7 @@ Sums = Mapping[str, Mapping[str, int]]
 
 
 class Span(NamedTuple):
-    """How far back is read, and how many of the seconds are told together at least."""
+    """How many seconds are read, and how many of them are told together at least."""
 
     length: int
     step: int
@@ -48,7 +48,7 @@ SPANS: Mapping[str, Span] = MappingProxyType(
 )
 
 
-class History(Protocol):
+class TaskHistory(Protocol):
     """Sums by key and field, which `field_at` names. Threads: any. Blocks for some round trips.
 
     Both methods raise ``Unavailable`` if the message queue does not answer.
@@ -77,27 +77,34 @@ def field_at(at: float, project: str, measure: str) -> tuple[str, str]:
     return _key(day, project), f"{second // _step(project)}:{measure}"
 
 
-def read_history(history: History, project: str, span: str, now: float) -> dict[str, Any]:
+def read_history(history: TaskHistory, project: str, span: str, now: float) -> dict[str, Any]:
     """Return what was counted in each step of a span, the oldest first; see ``HistorySchema``."""
-    fine, (length, coarse) = _step(project), SPANS[span]
-    step = max(fine, coarse)
+    length, coarse = SPANS[span]
+    step = max(_step(project), coarse)
     steps = length // step
     first = (int(now) // step - steps + 1) * step
-    cells = [(cell, each) for cell in range(DAY // fine) for each in _measures(project)]
-    days = range(first // DAY, int(now) // DAY + 1)
-    fields = [f"{cell}:{measure}" for cell, measure in cells]
     sums = {each: [0] * steps for each in MEASURES}
-    for day, values in zip(
-        days, history.read([_key(day, project) for day in days], fields), strict=True
-    ):
-        for (cell, measure), value in zip(cells, values, strict=True):
-            place = (day * DAY + cell * fine - first) // step
-            if value and 0 <= place < steps:
-                sums[measure][place] += value
+    for at, measure, value in _cells(history, project, range(first // DAY, int(now) // DAY + 1)):
+        place = (at - first) // step
+        if 0 <= place < steps:
+            sums[measure][place] += value
     over = 0 if project else int(now - LATE - first) // step
     pending = [each / step if place < over else None for place, each in enumerate(sums[PENDING])]
     ends = {each: sums[each] for each in ENDS}
     return {"at": first, "step": step, **ends, **_averages(sums), PENDING: pending}
+
+
+def _cells(
+    history: TaskHistory, project: str, days: Sequence[int]
+) -> Iterator[tuple[int, str, int]]:
+    """Yield all sums of some days, each after the time when its step began and its measure."""
+    step, measures = _step(project), ENDS if project else MEASURES
+    cells = [(second, each) for second in range(0, DAY, step) for each in measures]
+    fields = [f"{second // step}:{measure}" for second, measure in cells]
+    found = history.read([_key(day, project) for day in days], fields)
+    for day, values in zip(days, found, strict=True):
+        for (second, measure), value in zip(cells, values, strict=True):
+            yield day * DAY + second, measure, value
 
 
 def _averages(sums: Mapping[str, list[int]]) -> dict[str, list[float | None]]:
@@ -109,10 +116,6 @@ def _averages(sums: Mapping[str, list[int]]) -> dict[str, list[float | None]]:
         ]
         for name, each in TIMES.items()
     }
-
-
-def _measures(project: str) -> Sequence[str]:
-    return ENDS if project else MEASURES
 
 
 def _step(project: str) -> int:

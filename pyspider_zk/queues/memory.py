@@ -406,13 +406,13 @@ class NoWorkQueues:
 
 
 class MemoryHistory:
-    """`History` in memory."""
+    """`TaskHistory` in memory."""
 
     def __init__(self, broker: MemoryBroker) -> None:
         self._broker = broker
 
     def add(self, adder: str, number: int, sums: Sums) -> None:
-        """See `History.add`."""
+        """See `TaskHistory.add`."""
         with self._broker.lock:
             if self._broker.additions.get(adder) != number:
                 self._broker.additions[adder] = number
@@ -420,7 +420,7 @@ class MemoryHistory:
                     self._broker.history[key].update(each)
 
     def read(self, keys: Sequence[str], fields: Sequence[str]) -> list[list[int]]:
-        """See `History.read`."""
+        """See `TaskHistory.read`."""
         with self._broker.lock:
             return [[self._broker.history[key][field] for field in fields] for key in keys]
 

@@ -14,19 +14,19 @@ _DIGITS = 18  # of a sum that is read: Redis adds 64 bits
 
 
 class RedisHistory:
-    """`History` in Redis; as durable as that Redis is set up to be."""
+    """`TaskHistory` in Redis; as durable as that Redis is set up to be."""
 
     def __init__(self, keys: TypedKeys) -> None:
         self._keys = keys
 
     def add(self, adder: str, number: int, sums: Sums) -> None:
-        """See `History.add`; one round trip."""
+        """See `TaskHistory.add`; one round trip."""
         types = {history_adder_key(adder): "string", **_hashes(sums)}
         packed = [msgspec.msgpack.encode(each) for each in sums.values()]
         self._keys.eval(_ADD, types, number, KEPT, *packed)
 
     def read(self, keys: Sequence[str], fields: Sequence[str]) -> list[list[int]]:
-        """See `History.read`; one round trip."""
+        """See `TaskHistory.read`; one round trip."""
 
         def fill(pipe: Any) -> None:
             for key in keys:

@@ -5,13 +5,7 @@ from collections.abc import Iterator
 from itertools import islice
 from uuid import uuid4
 
-from pyspider_zk.queues.history import (
-    CLUSTER_STEP,
-    ENDS,
-    PENDING,
-    History,
-    field_at,
-)
+from pyspider_zk.queues.history import CLUSTER_STEP, ENDS, PENDING, TaskHistory, field_at
 from pyspider_zk.scheduling.counters import TaskCounts
 
 HASHES_AT_ONCE = 500
@@ -31,7 +25,7 @@ class HistoryAdditions:
         history: what it is added to.
     """
 
-    def __init__(self, counts: TaskCounts, history: History) -> None:
+    def __init__(self, counts: TaskCounts, history: TaskHistory) -> None:
         self._counts = counts
         self._history = history
         self._name = uuid4().hex

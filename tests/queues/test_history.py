@@ -1,4 +1,4 @@
-"""What every implementation of History must do, and what is read of it."""
+"""What every implementation of TaskHistory must do, and what is read of it."""
 
 from contextlib import suppress
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from pyspider_zk.errors import Unavailable
-from pyspider_zk.queues.history import DAY, ENDS, KEPT, History, field_at, read_history
+from pyspider_zk.queues.history import DAY, ENDS, KEPT, TaskHistory, field_at, read_history
 from pyspider_zk.queues.memory import MemoryBroker
 from pyspider_zk.queues.redis_history import RedisHistory
 from tests.queues.conftest import Fate, FatefulKeys, RedisBackend
@@ -15,7 +15,7 @@ NOON = 20_000 * DAY + DAY // 2  # 2024-10-04
 KEY, FIELD = field_at(NOON, "p", "failed")
 
 
-def put(history: History, at: float, project: str = "", **amounts: int) -> None:
+def put(history: TaskHistory, at: float, project: str = "", **amounts: int) -> None:
     """Add amounts of a time, each by an adder of its own."""
     for measure, amount in amounts.items():
         key, field = field_at(at, project, measure)

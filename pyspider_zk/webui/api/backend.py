@@ -17,7 +17,7 @@ from pyspider_zk.config import Settings
 from pyspider_zk.errors import Unavailable
 from pyspider_zk.jobs.batch_service import BatchService
 from pyspider_zk.queues.api import ParkingLot, SlotQueues
-from pyspider_zk.queues.history import History
+from pyspider_zk.queues.history import TaskHistory
 from pyspider_zk.rpc.router import Router
 from pyspider_zk.tasks.failure_report import FailureReport
 from pyspider_zk.tasks.task_search import TaskSearch
@@ -83,7 +83,7 @@ class Backend:
     events: EventLog
     slot_queues: SlotQueues
     parking_lot: ParkingLot
-    history: History
+    history: TaskHistory
     rpc: Router
     leases: LeaseWatch
     settings: Settings

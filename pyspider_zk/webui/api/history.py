@@ -5,11 +5,10 @@ from typing import Any
 
 from marshmallow import Schema, fields, validate
 
-from pyspider_zk.projects.names import PROJECT_NAME_LIMIT
 from pyspider_zk.queues.history import SPANS, read_history
 from pyspider_zk.webui.api.backend import backend
 from pyspider_zk.webui.api.blueprint import Part
-from pyspider_zk.webui.api.schemas import about, number_field, time_field
+from pyspider_zk.webui.api.schemas import STORABLE, about, number_field, time_field
 
 blueprint = Part("history", __name__, description="What was counted in the last two weeks")
 
@@ -20,9 +19,8 @@ class HistoryQuerySchema(Schema):
     """Whose history, and how much of it."""
 
     project = fields.String(
-        validate=validate.Regexp(
-            rf"^\w{{1,{PROJECT_NAME_LIMIT}}}\Z", error="is no name of a project"
-        ),
+        load_default="",
+        validate=STORABLE,
         metadata=about("the name of one; without it the whole cluster's"),
     )
     span = fields.String(
@@ -62,4 +60,4 @@ def get_history(query: dict[str, Any]) -> dict[str, Any]:
     along. A project has steps of an hour, and its counts only; no project may have the name, or it
     may be deleted: what it counted is kept for two weeks.
     """
-    return read_history(backend().history, query.get("project", ""), query["span"], time.time())
+    return read_history(backend().history, query["project"], query["span"], time.time())
