@@ -33,13 +33,14 @@ const sum = (values) => values.reduce((all, value) => all + value, 0);
 export class BarChart {
   constructor(box) {
     this.sign = "";
-    this.plot = h("div", { class: "plot" });
+    this.axis = h("div", { class: "axis" });
+    this.drawing = s("svg", {});
     this.slider = h("input", { type: "range", min: 0, "aria-label": "step of the chart", oninput: () => this.choose(Number(this.slider.value)) });
     this.figures = h("p", { class: "figures" });
     this.ends = h("div", { class: "below" });
     this.caption = h("figcaption", {});
     this.chosen = s("rect", { class: "chosen", y: 0, height: HEIGHT });
-    box.replaceChildren(h("figure", {}, this.plot, this.slider, this.ends, this.caption, this.figures));
+    box.replaceChildren(h("figure", {}, h("div", { class: "plot" }, this.axis, this.drawing, this.slider, this.ends), this.caption, this.figures));
   }
 
   /**
@@ -84,7 +85,9 @@ export class BarChart {
       totals.flatMap((_, place) => bar(place)),
       this.marks.map((each) => s("line", { class: `mark mark-${each.kind}`, x1: this.across(each.at), x2: this.across(each.at), y1: 0, y2: HEIGHT })),
     );
-    this.plot.replaceChildren(h("div", { class: "axis" }, h("span", {}, count(top)), h("span", {}, count(top / 2)), h("span", {}, "0")), drawing);
+    this.axis.replaceChildren(...[top, top / 2, 0].map((value) => h("span", {}, count(value))));
+    this.drawing.replaceWith(drawing);
+    this.drawing = drawing;
   }
 
   across(at) {
