@@ -82,8 +82,8 @@ export class BarChart {
     const drawing = s("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": `${told}, ${this.words}`, preserveAspectRatio: "none", onpointermove: (event) => this.point(event) },
       [0.5, 1].map((part) => s("line", { class: "grid", x1: 0, x2: WIDTH, y1: HEIGHT * (1 - part) + 0.5, y2: HEIGHT * (1 - part) + 0.5 })),
       this.chosen,
-      totals.flatMap((_, place) => bar(place)),
       this.marks.map((each) => s("line", { class: `mark mark-${each.kind}`, x1: this.across(each.at), x2: this.across(each.at), y1: 0, y2: HEIGHT })),
+      totals.flatMap((_, place) => bar(place)),
     );
     this.axis.replaceChildren(...[top, top / 2, 0].map((value) => h("span", {}, count(value))));
     this.drawing.replaceWith(drawing);
