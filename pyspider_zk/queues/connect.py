@@ -2,6 +2,7 @@
 
 from pyspider_zk.errors import ConfigError
 from pyspider_zk.queues.api import Queues
+from pyspider_zk.queues.redis_history import RedisHistory
 from pyspider_zk.queues.redis_inbox import RedisInbox
 from pyspider_zk.queues.redis_link import RedisLink
 from pyspider_zk.queues.redis_parking import RedisParkingLot
@@ -45,4 +46,5 @@ def connect(url: str | None, limit: int, slots: int, wait: Wait | None = None) -
         RedisParkingLot(keys),
         RedisSlotWakeUps(keys),
         RedisWorkQueues(keys),
+        RedisHistory(keys),
     )

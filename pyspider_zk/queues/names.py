@@ -66,6 +66,16 @@ def deaths_key(queue: str) -> str:
     return f"{queue}:deaths"
 
 
+def history_key(day: str, project: str) -> str:
+    """Return the key of what was counted of a project in a day; empty: of the cluster."""
+    return f"history:{day}:{project}" if project else f"history:{day}"
+
+
+def history_adder_key(adder: str) -> str:
+    """Return the key of the number of the latest addition that somebody made to the history."""
+    return f"history_adder:{adder}"
+
+
 def slot_number(name: bytes) -> int | None:
     """Return the slot that a member of a ready set names, None if it names none."""
     if len(name) > len(str(MOST_SLOTS)) or not name.isdigit():

@@ -17,6 +17,7 @@ from pyspider.libs.counter import (
     TotalCounter,
 )
 
+from pyspider_zk.queues.history import ENDS, TIMES
 from pyspider_zk.scheduling.heartbeat import ROWS_PER_BEAT
 
 logger = logging.getLogger("scheduler")
@@ -209,6 +210,10 @@ RECENT = ("5m", "1h", "1d")
 """The windows that count events; ``all`` has the totals."""
 
 
+LONGEST_TIME = 3600.0
+"""Seconds of a fetch or a call that the history counts: anybody may report any time."""
+
+
 class TaskCounts:
     """Counter of what happens to tasks. A change costs one addition, not one for each window.
 
@@ -227,6 +232,7 @@ class TaskCounts:
         self._is_collecting = False
         self._changes: dict[tuple[str, str], int] = {}
         self._times: dict[tuple[str, str], list[float]] = {}
+        self._new: Counter[tuple[str, str]] = Counter()
         self.events: Counter[str] = Counter()
         self.unchanged = 0
 
@@ -257,12 +263,19 @@ class TaskCounts:
         if not self._is_collecting:
             self._add_up()
 
+    def take_new(self) -> Counter[tuple[str, str]]:
+        """Return what was counted since the last call, by project and the history's measure."""
+        new, self._new = self._new, Counter()
+        return new
+
     def _add_up(self) -> None:
         changes, self._changes = self._changes, {}
         times, self._times = self._times, {}
         for (project, change), number in changes.items():
             event, moves = CHANGES[change]
             self.events[event] += number
+            if event in ENDS:
+                self._new[project, event] += number
             for window in RECENT:
                 self._managers[window].event((project, event), number)
             for name, sign in moves.items():
@@ -271,3 +284,6 @@ class TaskCounts:
         for key, each in times.items():
             averages.event(key, sum(each))
             averages.counters[key].cache_event += len(each) - 1  # that was one
+            project, event = key
+            microseconds = round(1e6 * sum(min(max(one, 0.0), LONGEST_TIME) for one in each))
+            self._new.update({key: microseconds, (project, TIMES[event]): len(each)})

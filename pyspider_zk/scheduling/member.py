@@ -273,6 +273,7 @@ class ClusterScheduler(TaskEngine):
             self.calls.close()
             if ownership is not None:
                 self.slot_scheduler.handover.give_up_all(ownership, planned=orderly)
+                self.slot_scheduler.add_history()
         except ClusterError as error:
             logger.warning("nothing could be handed over: %s", error)
         finally:

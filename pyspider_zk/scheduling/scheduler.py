@@ -16,6 +16,7 @@ from pyspider_zk.scheduling.cron import Cron
 from pyspider_zk.scheduling.deletion import Deletion
 from pyspider_zk.scheduling.engine import TaskEngine
 from pyspider_zk.scheduling.heartbeat import Heartbeat
+from pyspider_zk.scheduling.history import HistoryAdditions
 from pyspider_zk.scheduling.intake import Intake
 from pyspider_zk.scheduling.loading import TaskLoading
 from pyspider_zk.scheduling.message_applier import MessageApplier
@@ -113,6 +114,7 @@ class SlotScheduler:
         )
         operations = ProjectOperations(engine, self.project_set, self.applier, self.deletion)
         self.local_jobs = LocalJobs(operations, engine.fence, engine.calls.post)
+        self._history = HistoryAdditions(engine.counts, queues.history)
         self._clock_jumps = ClockJumps()
         self._saved = 0.0  # by the wall clock, as pyspider does
         self._saved_at: dict[int, int] = {}  # epochs of the slots whose records were saved
@@ -216,6 +218,7 @@ class SlotScheduler:
             self._saved = now
             self._save_changed()
             self._lately = log_counters(self.engine.counters, self.heartbeat.beat)
+            self.add_history()
 
     def _save_news(self) -> None:
         """Save slots with news for a round's share of time; the others wait for the next round.
@@ -239,6 +242,14 @@ class SlotScheduler:
         if self.handover.save(new | set(map(self.fence.slot, unsaved))):
             unsaved.clear()
             self._saved_at = held
+
+    def add_history(self) -> None:
+        """Add what was counted to the history.
+
+        Raises:
+            Unavailable: it is added the next time.
+        """
+        self._history.add(time.time(), self.engine.attention.pending.count())
 
     def save_all(self) -> None:
         """Save counters and settings of all slots, for the next owner after a death."""

@@ -231,6 +231,7 @@ class ClusterWebUI:
                 search=search,
                 events=events,
                 slot_queues=queues.slot_queues,
+                history=queues.history,
                 rpc=hasty,
                 leases=LeaseWatch(),
                 settings=settings,

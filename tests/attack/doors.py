@@ -101,6 +101,7 @@ ROUTES = {
     "/api/v1/batches/<path:id>": API,
     "/api/v1/batches/<path:id>/retry": API,
     "/api/v1/events": API,
+    "/api/v1/history": API,
     "/api/v1/failures": API,
     "/api/v1/failures/tasks": API,
     "/api/v1/failures/projects": API,

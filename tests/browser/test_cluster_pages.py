@@ -350,7 +350,7 @@ def test_the_overview_shows_what_the_api_tells(
     )
     eventually(lambda: sum(cluster.ask("overview")["throughput"]["success"]) >= 9)
     open_page(page, "")
-    expect(page.locator("#throughput .key.success")).to_have_text(re.compile(r"succeeded \d+"))
+    expect(page.locator("#chart .key.success")).to_have_text(re.compile(r"succeeded \d+"))
     told = cluster.ask("overview")
     assert told["missing"] == []
     expect(page.locator("#members tbody tr")).to_have_count(2)
@@ -385,6 +385,37 @@ def test_projects_show_their_owners_numbers(
     expect(page.locator("#projects .sparkline")).to_have_attribute(
         "aria-label", re.compile(r"\d+ in the last hour")
     )
+
+
+def test_the_day_of_a_project_shows_what_was_crawled(
+    page: Page, cluster: BrowsedCluster, picture: Picture, eventually: Eventually
+) -> None:
+    def crawled() -> int:
+        return sum(cluster.ask("history?project=shop")["success"])
+
+    page.request.post("/api/v1/batches", data={"operation": "restart", "names": ["shop"]})
+    eventually(lambda: crawled() >= 3, within=180)  # it is added once a minute
+    open_page(page, "project?name=shop")
+    page.get_by_role("button", name="Day", exact=True).click()
+    expect(page.locator("#chart svg")).to_have_attribute("aria-label", re.compile("in a day$"))
+    assert int(page.locator("#chart .key.success").inner_text().split()[1]) >= 3
+    expect(page).to_have_url(re.compile(r"name=shop&span=day$"))
+    step = page.get_by_role("slider", name="step of the chart")
+    expect(page.locator("#chart .figures")).to_have_text(re.compile(r", 1 h 0 min: \d+ succeeded;"))
+    step.press("Home")
+    expect(page.locator("#chart .figures")).to_contain_text(": 0 succeeded; 0 retried; 0 failed")
+    step.press("End")
+    page.locator("#chart svg").hover(position={"x": 1, "y": 50})
+    assert step.input_value() == "0"
+    check_accessibility(page)
+    picture(page, "project")
+
+    open_page(page, "?span=fortnight")
+    expect(page.get_by_role("button", name="Two weeks")).to_have_attribute("aria-pressed", "true")
+    expect(page.locator("#chart .key.mark-joined")).to_have_text("joined")
+    page.set_viewport_size({"width": 390, "height": 844})
+    check_fits(page)
+    picture(page, "overview")
 
 
 def test_a_choice_outlives_an_update_of_the_page(page: Page) -> None:

@@ -9,7 +9,7 @@ a cluster are simulated by calling `queues` once for each::
 
 import logging
 import time
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import count, islice
 from threading import Condition, RLock
@@ -27,6 +27,7 @@ from pyspider_zk.queues.api import (
     in_order,
 )
 from pyspider_zk.queues.codec import decode_record, encode, encode_record
+from pyspider_zk.queues.history import Sums
 from pyspider_zk.queues.names import QueueKind, SlotQueue, slot_queue
 from pyspider_zk.queues.routing import RoutedMessage, route
 from pyspider_zk.queues.slot_queues import (
@@ -56,6 +57,8 @@ class MemoryBroker:
         self.dead: dict[str, DeadLetter] = {}
         self.parked: dict[Parked, bytes] = {}
         self.unreadable: dict[str, str] = {}
+        self.history: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        self.additions: dict[str, int] = {}
         self.woken: list[SlotQueue] = []
         self.grown = Condition(self.lock)
         self._tags = count(1)
@@ -72,6 +75,7 @@ class MemoryBroker:
             MemoryParkingLot(self),
             MemoryWakeUps(self),
             NoWorkQueues(),
+            MemoryHistory(self),
         )
 
     def append(self, queue: SlotQueue, raw: bytes) -> None:
@@ -399,6 +403,26 @@ class NoWorkQueues:
     def under_way(self) -> list[dict[str, Any]]:
         """See `WorkQueues.under_way`."""
         return []
+
+
+class MemoryHistory:
+    """`TaskHistory` in memory."""
+
+    def __init__(self, broker: MemoryBroker) -> None:
+        self._broker = broker
+
+    def add(self, adder: str, number: int, sums: Sums) -> None:
+        """See `TaskHistory.add`."""
+        with self._broker.lock:
+            if self._broker.additions.get(adder) != number:
+                self._broker.additions[adder] = number
+                for key, each in sums.items():
+                    self._broker.history[key].update(each)
+
+    def read(self, keys: Sequence[str], fields: Sequence[str]) -> list[list[int]]:
+        """See `TaskHistory.read`."""
+        with self._broker.lock:
+            return [[self._broker.history[key][field] for field in fields] for key in keys]
 
 
 class MemoryWakeUps:

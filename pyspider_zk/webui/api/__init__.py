@@ -25,6 +25,7 @@ from pyspider_zk.webui.api import (
     cluster,
     dead_letters,
     failures,
+    history,
     overview,
     projects,
     results,
@@ -63,6 +64,7 @@ _PARTS = (
     *(
         batches.blueprint,
         failures.blueprint,
+        history.blueprint,
         tasks.blueprint,
         results.blueprint,
         overview.events,

@@ -17,6 +17,7 @@ from pyspider_zk.config import Settings
 from pyspider_zk.errors import Unavailable
 from pyspider_zk.jobs.batch_service import BatchService
 from pyspider_zk.queues.api import SlotQueues
+from pyspider_zk.queues.history import TaskHistory
 from pyspider_zk.queues.queue_sizes import QueueSizes
 from pyspider_zk.rpc.router import Router
 from pyspider_zk.tasks.failure_report import FailureReport
@@ -68,6 +69,7 @@ class Backend:
     Attributes:
         cluster: reads the state in ZooKeeper.
         queues: counts the messages of each queue, and the dead letters.
+        history: what was counted in the last two weeks.
         rpc: calls all members.
         rebalancer: evens the slots out beside the requests.
         config: pyspider's settings of the web UI, which may change while it runs.
@@ -80,6 +82,7 @@ class Backend:
     search: TaskSearch
     events: EventLog
     slot_queues: SlotQueues
+    history: TaskHistory
     rpc: Router
     leases: LeaseWatch
     settings: Settings

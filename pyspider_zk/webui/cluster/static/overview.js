@@ -1,8 +1,8 @@
-import { projectPage } from "./address.js";
+import { projectPage, read } from "./address.js";
 import { ask } from "./api.js";
-import { bars } from "./charts.js";
 import { byId, h, say } from "./dom.js";
 import { UNKNOWN, age, count, megabytes, rate, since } from "./format.js";
+import { HistoryChart } from "./history.js";
 import { live } from "./live.js";
 import { CPU, HOST, LEASE, NAME, PENDING, PROJECTS, RATE, SLOTS, STATE } from "./member.js";
 import { Table } from "./table.js";
@@ -74,7 +74,7 @@ function show(data) {
   }
   list(quarantine, data.quarantine);
   list(unreadable, data.unreadable);
-  if (data.throughput) throughput(data.throughput);
+  chart.show(data.throughput, data.at);
 }
 
 /** Show a panel's table, or hide the panel if the table is empty. */
@@ -118,12 +118,11 @@ function newLine(kind) {
   return { word, text, element: h("li", {}, word, text, link) };
 }
 
-function throughput(found) {
-  const box = byId("throughput");
-  const sign = JSON.stringify(found);
-  if (box.dataset.sign === sign) return;
-  box.dataset.sign = sign;
-  box.replaceChildren(bars(found));
+async function load() {
+  const [data, missing] = await Promise.all([ask("/overview"), chart.load()]);
+  return { ...data, missing: [...data.missing, ...missing] };
 }
 
-live(() => ask("/overview"), show);
+const DEFAULTS = { span: "hour" };
+const chart = new HistoryChart(read(DEFAULTS), DEFAULTS, "", () => page.refresh());
+const page = live(load, show);

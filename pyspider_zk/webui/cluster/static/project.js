@@ -1,15 +1,17 @@
 import { read, resultsPage } from "./address.js";
 import { ask } from "./api.js";
-import { sparkline } from "./charts.js";
 import { byId, h, say } from "./dom.js";
 import { age, count, rate, since, until, when } from "./format.js";
+import { HistoryChart } from "./history.js";
 import { live } from "./live.js";
 import { operate } from "./operating.js";
 import { Table } from "./table.js";
 import { tiles } from "./tiles.js";
 import { triesTable } from "./tries-table.js";
 
-const { name } = read({ name: "" });
+const DEFAULTS = { name: "", span: "hour" };
+const given = read(DEFAULTS);
+const { name } = given;
 const path = `/projects/${encodeURIComponent(name)}`;
 const TRIES = 25;
 
@@ -27,14 +29,15 @@ const failures = new Table(byId("failures"), [
 const tries = triesTable(byId("tries"));
 
 async function load() {
-  const [{ at, items, missing }, failing, latest] = await Promise.all([
+  const [{ at, items, missing }, failing, latest, unknown] = await Promise.all([
     ask("/workload", { query: { pattern: name } }),
     ask("/failures", { query: { project: name } }),
     ask("/tries", { query: { project: name, limit: TRIES } }),
+    chart.load(),
   ]);
   const project = items.find((each) => each.name === name);
   const script = project && project.updatetime !== saved ? await ask(`${path}/script`) : null;
-  return { at, missing: [...missing, ...latest.missing], project, failing, latest, script };
+  return { at, missing: [...missing, ...latest.missing, ...unknown], project, failing, latest, script };
 }
 
 function show({ at, project, failing, latest, script }) {
@@ -44,6 +47,7 @@ function show({ at, project, failing, latest, script }) {
   byId("no-failures").hidden = failing.items.length > 0;
   tries.show(latest.items);
   byId("no-tries").hidden = latest.items.length > 0;
+  chart.show(project?.history && { ended: project.history }, at);
   if (!project) return;
   state(project, at);
   if (!script) return;
@@ -52,7 +56,7 @@ function show({ at, project, failing, latest, script }) {
   say(byId("script"), script.script);
 }
 
-function state({ status, group, rate: limit, burst, slot, owner, numbers, history }, at) {
+function state({ status, group, rate: limit, burst, slot, owner, numbers }, at) {
   const known = (of) => (numbers ? of(numbers) : "–");
   const hour = numbers?.hour;
   tiles([
@@ -76,7 +80,6 @@ function state({ status, group, rate: limit, burst, slot, owner, numbers, histor
     numbers?.due_since && at - numbers.due_since > 60 && `Its oldest due task has waited for ${since(numbers.due_since, at)}.`,
   ].filter(Boolean);
   byId("alerts").replaceChildren(...told.map((text) => h("li", { class: "warning" }, text)));
-  byId("hour").replaceChildren(...(history ? [sparkline(history)] : []));
 }
 
 say(document.querySelector("h1"), name || "Project");
@@ -85,6 +88,7 @@ byId("edit").href = `/debug/${encodeURIComponent(name)}`;
 byId("results").href = resultsPage(name);
 byId("events").href = `/cluster/events?q=${encodeURIComponent(name)}`;
 
+const chart = new HistoryChart(given, DEFAULTS, name, () => page.refresh());
 const page = live(load, show);
 
 const operations = { selected: () => ({ names: [name] }), size: () => 1, ended: () => page.refresh() };
