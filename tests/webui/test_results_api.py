@@ -64,4 +64,4 @@ def test_a_database_that_does_not_answer_is_told(
     client: Any, ui: ClusterWebUI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ui.config["resultdb"], "get", lambda *_: 1 / 0)
-    assert "cannot be read" in ask(client, 503)["detail"]
+    assert "does not answer" in ask(client, 503)["detail"]
