@@ -26,6 +26,7 @@ PROBLEM_TYPE = "application/problem+json"
 
 _OPERATING = ("/update", "/run")
 _OPERATING_BELOW = "/api/v1/"
+_EDITING_BELOW = "/api/v1/projects/"  # operations on projects are batches
 _NOBODY = "log in with a name and password of the web UI, by HTTP Basic or at /login"
 _NOBODY_CHANGES = f"without a login you may only look: {_NOBODY}"
 _NOT_ENOUGH = {
@@ -83,6 +84,8 @@ def needed_role(method: str, path: str) -> Role:
     """Return the role that a request needs; an unknown one needs the highest."""
     if method in SAFE:
         return Role.VIEWER
+    if path.startswith(_EDITING_BELOW):
+        return Role.ADMIN
     if path in _OPERATING or path.startswith(_OPERATING_BELOW):
         return Role.OPERATOR
     return Role.ADMIN

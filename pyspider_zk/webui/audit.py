@@ -63,7 +63,7 @@ def audited(flask_app: Any, append: Append) -> Iterator[None]:
             # A trial's answer may be long, and reports no change.
             said = "" if kind is EventKind.TRIAL else response.get_data(as_text=True)
             result = _result(response.status_code, said)
-            record(append, _event(request.environ, kind, [project], text, result))
+            record(append, change_event(request.environ, kind, [project], text, result))
         return response
 
     hooks = flask_app.after_request_funcs.setdefault(None, [])
@@ -77,7 +77,8 @@ def audited(flask_app: Any, append: Append) -> Iterator[None]:
 class AuditedDav:
     """WebDAV that writes an event of each change. Threads: any."""
 
-    def __init__(self, application: "WSGIApplication", append: Append) -> None:
+    def __init__(self, flask_app: Any, application: "WSGIApplication", append: Append) -> None:
+        self._flask_app = flask_app
         self._application = application
         self._append = append
 
@@ -92,7 +93,8 @@ class AuditedDav:
             return start(line, headers, *info)
 
         try:
-            return _whole(self._application(environ, begin))
+            with self._flask_app.request_context(environ):  # so that it is known who saves
+                return _whole(self._application(environ, begin))
         finally:
             self._tell(environ, status[0])
 
@@ -102,17 +104,18 @@ class AuditedDav:
         result = _result(status)
         record(
             self._append,
-            _event(environ, EventKind.SCRIPT, projects, text, result),
+            change_event(environ, EventKind.SCRIPT, projects, text, result),
         )
 
 
-def _event(
+def change_event(
     environ: Mapping[str, Any],
     kind: EventKind,
     projects: list[str],
     text: str,
     result: str,
 ) -> Event:
+    """Return the event of a change that a request asked for, with who and from where."""
     login = environ.get(LOGIN)
     data = {"projects": projects, "result": result, "peer": environ.get("REMOTE_ADDR", "")}
     return Event(kind, f"{text}: {result}", time.time(), login.name if login else "", data)

@@ -30,6 +30,7 @@ from pyspider_zk.jobs.batch_service import BatchService
 from pyspider_zk.jobs.queue import JobQueue
 from pyspider_zk.listening import check_port
 from pyspider_zk.metrics.health import Health, patience
+from pyspider_zk.projects.script_versions import ScriptVersions
 from pyspider_zk.queues.api import Queues
 from pyspider_zk.queues.names import QueueKind
 from pyspider_zk.queues.queue_sizes import QueueSizes
@@ -42,9 +43,10 @@ from pyspider_zk.webui.accounts import NO_SCHEDULER_RPC, check_open, login_fault
 from pyspider_zk.webui.api import PREFIX, create_api
 from pyspider_zk.webui.api.backend import Backend, Readings
 from pyspider_zk.webui.limits import limited
-from pyspider_zk.webui.page_data import Answering, ShownProjects, configured, replaced
+from pyspider_zk.webui.page_data import Answering, configured, replaced
 from pyspider_zk.webui.protection import protected
 from pyspider_zk.webui.rebalancer import Rebalancer
+from pyspider_zk.webui.saved_scripts import SavingProjects
 from pyspider_zk.webui.trials import run_apart
 from pyspider_zk.zookeeper.connection import Connection
 
@@ -172,9 +174,10 @@ class ClusterWebUI:
             closing(
                 Router(Directory(settings, present.connection).read, credentials=asking)
             ) as router,
-            configured(self.config, self._given()),
+            closing(ScriptVersions(self.config["projectdb"])) as scripts,
+            configured(self.config, self._given(scripts)),
             limited(self.flask_app),
-            self._with_pages(settings, present.connection, queues),
+            self._with_pages(settings, present.connection, queues, scripts),
             self._monitored(settings, present.connection),
             protected(
                 self.flask_app,
@@ -186,10 +189,10 @@ class ClusterWebUI:
         ):
             yield
 
-    def _given(self) -> dict[str, Any]:
+    def _given(self, scripts: ScriptVersions) -> dict[str, Any]:
         """Return the settings by which the views show projects and run scripts."""
         return {
-            "projectdb": ShownProjects(self.config["projectdb"]),
+            "projectdb": SavingProjects(self.config["projectdb"], scripts),
             "run_apart": run_apart,
             "cluster_pages": cluster.PREFIX,
         }
@@ -209,7 +212,7 @@ class ClusterWebUI:
 
     @contextmanager
     def _with_pages(
-        self, settings: Settings, connection: Connection, queues: Queues
+        self, settings: Settings, connection: Connection, queues: Queues, scripts: ScriptVersions
     ) -> Iterator[None]:
         """Serve the API and the operations page beside pyspider's pages while the block runs."""
         tree, read = Tree(settings.root), _reader(settings, connection)
@@ -229,6 +232,7 @@ class ClusterWebUI:
                 batch_service=BatchService(projectdb, jobs, events, readings.read, settings.slots),
                 failures=FailureReport(self.config["taskdb"]),
                 search=search,
+                scripts=scripts,
                 events=events,
                 slot_queues=queues.slot_queues,
                 history=queues.history,

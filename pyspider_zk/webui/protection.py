@@ -64,7 +64,7 @@ def protected(
         lent.enter_context(replaced(flask_app, "wsgi_app", wrapped(pages)))
         lent.enter_context(configured(config, ours))
         if behind is not None:
-            dav = wrapped(AuditedDav(behind.dav_app, append))
+            dav = wrapped(AuditedDav(flask_app, behind.dav_app, append))
             lent.enter_context(replaced(behind, "dav_app", dav))
         lent.enter_context(audited(flask_app, append))
         yield

@@ -23,10 +23,12 @@ _VALUES = {
     "slot": "0",
     "id": "nobody-asked-for-this",
     "script": f"{KEPT}.py",
+    "saved_at": "1.5",
     "filename": "cluster.css",
 }
 
 _ORDERS: Mapping[str, Mapping[str, object]] = {
+    "/api/v1/projects/<string:name>/script": {"script": ATTACKED},
     "/api/v1/settings": {"lease": 600},
     "/api/v1/maintenance": {"mode": "hold"},
     "/api/v1/assignment/rebalance": {"timeout": 1},

@@ -9,6 +9,7 @@ from playwright.sync_api import Locator, Page, expect
 from tests.browser.cluster_page import (
     action,
     check_accessibility,
+    check_fits,
     confirm,
     dialog,
     forgive,
@@ -17,6 +18,7 @@ from tests.browser.cluster_page import (
     tick,
 )
 from tests.browser.conftest import (
+    PLAIN,
     SCRIPT,
     BrowsedCluster,
     PageWatch,
@@ -349,3 +351,33 @@ def test_an_operation_is_reachable_by_keyboard_alone(page: Page, cluster: Browse
     expect(dialog(page)).to_have_count(0)
     expect(action(page, "Start")).to_be_focused()
     assert cluster.web.project("keyed")["status"] == "STOP"
+
+
+def test_a_version_of_a_script_is_compared_and_brought_back(
+    page: Page, cluster: BrowsedCluster, picture: Picture
+) -> None:
+    cluster.make("versioned")
+    page.goto("/debug/versioned")
+    for line in ("first = 1", "second = 2"):
+        write_script(page, f"{PLAIN}\n{line}\n")
+        save(page)
+    open_page(page, "project?name=versioned")
+    changes = page.locator("#versions").get_by_role("button", name="what was changed")
+    expect(changes).to_have_count(3)  # and the one before
+
+    changes.first.press("Enter")
+    expect(page.locator("#version-title")).to_be_focused()
+    expect(page.locator("#diff del")).to_have_text("-first = 1\n")
+    expect(page.locator("#diff ins")).to_have_text("+second = 2\n")
+    check_accessibility(page)
+    picture(page)
+    page.set_viewport_size({"width": 390, "height": 844})
+    check_fits(page)
+    page.locator("#version").scroll_into_view_if_needed()
+    picture(page, "phone")
+
+    page.get_by_role("button", name="bring back").nth(1).click()
+    confirm(page, "Bring back")
+    expect(changes).to_have_count(4)
+    expect(page.locator("#script")).to_contain_text("first = 1")
+    assert "first = 1" in cluster.web.project("versioned")["script"]

@@ -74,6 +74,7 @@ def test_a_viewer_may_look_and_is_told_who_may_change(
         ("POST", "/debug/p/save", 403),
         ("POST", "/debug/p/run", 403),
         ("PUT", "/dav/p.py", 403),
+        ("PUT", "/api/v1/projects/p/script", 403),
     ],
 )
 def test_an_operator_starts_and_stops_and_edits_no_script(

@@ -172,11 +172,6 @@ def test_a_name_that_no_scheduler_can_be_asked_for_has_no_tries(
     assert ask(client, "tries?project=%EF%BF%BF")["items"] == []
 
 
-def test_a_projects_script_is_told(client: Any) -> None:
-    assert ask(client, "projects/busy/script")["script"] == "class Handler: pass"
-    assert client.get("/api/v1/projects/nobody/script").status_code == 404
-
-
 def test_a_wrong_order_is_refused(client: Any) -> None:
     assert client.get("/api/v1/workload?sort=colour").status_code == 422
 

@@ -29,6 +29,7 @@ from pyspider_zk.webui.api import (
     overview,
     projects,
     results,
+    scripts,
     steering,
     tasks,
 )
@@ -59,7 +60,7 @@ _LISTED = 100  # locked projects in the list for programs
 _KEPT = ("Allow", "WWW-Authenticate", "Retry-After")  # of the headers of Flask's errors
 
 _PARTS = (
-    *(overview.blueprint, projects.blueprint, projects.workload),
+    *(overview.blueprint, projects.blueprint, projects.workload, scripts.blueprint),
     *(cluster.blueprint, cluster.operating, steering.blueprint),
     *(
         batches.blueprint,

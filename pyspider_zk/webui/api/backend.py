@@ -16,6 +16,7 @@ from pyspider_zk.cluster.records import Cluster
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import Unavailable
 from pyspider_zk.jobs.batch_service import BatchService
+from pyspider_zk.projects.script_versions import ScriptVersions
 from pyspider_zk.queues.api import SlotQueues
 from pyspider_zk.queues.history import TaskHistory
 from pyspider_zk.queues.queue_sizes import QueueSizes
@@ -80,6 +81,7 @@ class Backend:
     batch_service: BatchService
     failures: FailureReport
     search: TaskSearch
+    scripts: ScriptVersions
     events: EventLog
     slot_queues: SlotQueues
     history: TaskHistory

@@ -23,7 +23,6 @@ from pyspider_zk.webui.api.schemas import (
     mirrors,
     number_field,
     owner_field,
-    text_field,
     time_field,
 )
 
@@ -89,13 +88,6 @@ class RouteSchema(ProjectSchema):
     )
     phase = fields.Enum(Phase, by_value=True, required=True)
     next = owner_field("number of the member that gets the slot once it is released")
-
-
-class ScriptSchema(Schema):
-    """A project's script."""
-
-    script = text_field()
-    updatetime = time_field("when it was saved, seconds since the epoch")
 
 
 class HourSchema(Schema):
@@ -209,19 +201,6 @@ def find(selection: Selection, sort: str, **paging: Any) -> tuple[ResultPage, li
 def number(member: MemberId | None) -> int | None:
     """Return a member's number."""
     return member.number if member else None
-
-
-@blueprint.route("/projects/<string:name>/script", parameters=in_path("name"))
-@blueprint.tells(ScriptSchema, errors=(400, 404))
-def get_script(name: str) -> dict[str, Any]:
-    """Return a project's script."""
-    try:
-        row = backend().config["projectdb"].get(name, fields=["name", "script", "updatetime"])
-    except Exception as error:  # each database has its own errors
-        raise Unavailable(f"the project database does not answer: {error!r}") from error
-    if row is None:
-        raise NotFound(f"there is no project {name!r}")
-    return {"script": str(row["script"] or ""), "updatetime": row["updatetime"]}
 
 
 @workload.route("/workload")

@@ -11,7 +11,8 @@ from pyspider_zk import __version__
 from pyspider_zk.cluster.cluster_settings import RANGES
 from pyspider_zk.tasks.filters import MOST_PART, State
 from pyspider_zk.webui.access import CHALLENGE
-from pyspider_zk.webui.logins import COOKIE
+from pyspider_zk.webui.logins import COOKIE, LOGIN
+from pyspider_zk.webui.users import Role
 
 PREFIX = "/cluster"
 
@@ -67,6 +68,7 @@ def create_pages(config: Mapping[str, Any]) -> Flask:
 
 
 def _show(page: ClusterPage) -> str:
+    login = request.environ.get(LOGIN)
     return render_template(
         f"{page.name}.html",
         page=page,
@@ -74,6 +76,7 @@ def _show(page: ClusterPage) -> str:
         version=__version__,
         user=current_user.get_id() if current_user.is_active else "",
         looks_only=current_user.is_viewer,
+        edits=login is None or login.role.may(Role.ADMIN),
         has_session=COOKIE in request.cookies,
         login_to_change=current_app.extensions[_CONFIG].get("login_to_change"),
         ranges=RANGES,

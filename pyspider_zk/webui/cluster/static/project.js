@@ -1,5 +1,6 @@
 import { read, resultsPage } from "./address.js";
 import { ask } from "./api.js";
+import { dialog } from "./dialog.js";
 import { byId, h, say } from "./dom.js";
 import { age, count, rate, since, until, when } from "./format.js";
 import { HistoryChart } from "./history.js";
@@ -16,6 +17,7 @@ const path = `/projects/${encodeURIComponent(name)}`;
 const TRIES = 25;
 
 let saved = null; // when the script that is shown was
+let md5 = null; // of that script
 
 const failures = new Table(byId("failures"), [
   { title: "Kind", cls: "wide first full", show: (each) => ({ text: each.kind, href: `/cluster/failures?${new URLSearchParams({ project: name, kind: each.kind, of: each.callback, code: each.status_code })}` }) },
@@ -28,6 +30,39 @@ const failures = new Table(byId("failures"), [
 
 const tries = triesTable(byId("tries"));
 
+const act = (text, cls, label, press) => ({ sign: label, node: () => h("button", { type: "button", class: cls, "aria-label": label, onclick: press }, text) });
+
+const versions = new Table(byId("versions"), [
+  { title: "Saved", cls: "wide first", show: (each) => act(when(each.saved_at), "link", `what was changed ${when(each.saved_at)}`, () => compare(each)) },
+  { title: "By", show: (each) => each.who || "–" },
+  { title: "", cls: "num edits", show: (each) => act("Bring back…", "", `bring back what was saved ${when(each.saved_at)}`, () => bringBack(each)) },
+], { key: (each) => each.saved_at });
+
+const version = ({ saved_at: at }) => ask(`${path}/versions/${at.toFixed(3)}`);
+const asLine = (line) => h(line.startsWith("+") ? "ins" : line.startsWith("-") ? "del" : "span", {}, `${line}\n`);
+
+/** Show what a version has changed. */
+async function compare(chosen) {
+  const { against, diff, fault } = await version(chosen).catch((error) => ({ fault: error.message, diff: "" }));
+  say(byId("version-title"), fault ?? `Changes of ${when(chosen.saved_at)}${against === null ? "" : ` since ${when(against)}`}`);
+  byId("diff").replaceChildren(...diff.split("\n").slice(2).map(asLine)); // without the names
+  byId("version").hidden = false;
+  byId("version").scrollIntoView({ block: "nearest" });
+  byId("version-title").focus({ preventScroll: true });
+}
+
+async function bringBack(chosen) {
+  const replaced = md5; // what is seen now
+  await dialog({
+    title: `Bring back the script of ${when(chosen.saved_at)}?`,
+    content: h("p", {}, "It takes the place of the script that is there now, which stays among the versions. A project that runs gets the status CHECKING."),
+    confirm: "Bring back",
+    busy: "Saving…",
+    accept: async () => ask(`${path}/script`, { method: "PUT", body: { script: (await version(chosen)).script, if: replaced } }),
+  });
+  page.refresh();
+}
+
 async function load() {
   const [{ at, items, missing }, failing, latest, unknown] = await Promise.all([
     ask("/workload", { query: { pattern: name } }),
@@ -36,11 +71,13 @@ async function load() {
     chart.load(),
   ]);
   const project = items.find((each) => each.name === name);
+  const none = (fault) => ({ items: [], missing: fault ? [fault.message] : [] });
   const script = project && project.updatetime !== saved ? await ask(`${path}/script`) : null;
-  return { at, missing: [...missing, ...latest.missing, ...unknown], project, failing, latest, script };
+  const kept = project ? { missing: [], ...await ask(`${path}/versions`).catch(none) } : none();
+  return { at, missing: [...missing, ...latest.missing, ...unknown, ...kept.missing], project, failing, latest, kept, script };
 }
 
-function show({ at, project, failing, latest, script }) {
+function show({ at, project, failing, latest, kept, script }) {
   byId("unknown").hidden = Boolean(project);
   say(byId("unknown"), `There is no project ${name}.`);
   failures.show(failing.items);
@@ -48,10 +85,13 @@ function show({ at, project, failing, latest, script }) {
   tries.show(latest.items);
   byId("no-tries").hidden = latest.items.length > 0;
   chart.show(project?.history && { ended: project.history }, at);
+  versions.show(kept.items);
+  byId("no-versions").hidden = kept.items.length > 0;
   if (!project) return;
   state(project, at);
   if (!script) return;
   saved = project.updatetime;
+  md5 = script.md5;
   say(byId("saved"), `saved ${when(saved)}`);
   say(byId("script"), script.script);
 }

@@ -1,0 +1,227 @@
+"""Scripts of projects: reading and saving them, and their versions."""
+
+import difflib
+import hashlib
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+from xmlrpc.client import Fault
+
+from flask import request
+from flask_login import current_user
+from marshmallow import Schema, ValidationError, fields, validate
+
+from pyspider_zk.cluster.events import EventKind
+from pyspider_zk.errors import Conflict, LockedProjects, NotFound
+from pyspider_zk.jobs.operations import is_locked
+from pyspider_zk.projects.names import check_project_name
+from pyspider_zk.projects.rows import ACTIVE, is_text
+from pyspider_zk.projects.script_versions import ScriptVersion
+from pyspider_zk.tasks.database import answered
+from pyspider_zk.webui.api.backend import backend, tell
+from pyspider_zk.webui.api.blueprint import Part, in_path
+from pyspider_zk.webui.api.schemas import STORABLE, about, mirrors, text_field, time_field
+from pyspider_zk.webui.audit import change_event
+
+blueprint = Part("scripts", __name__, description="Scripts of projects and their versions")
+
+Row = Mapping[str, Any]
+
+_COLUMNS = ["name", "script", "updatetime", "status", "group"]
+
+
+def _check_text(text: str) -> None:
+    if not is_text(text):
+        raise ValidationError("has half of a surrogate pair, which has no UTF-8")
+
+
+class ScriptSchema(Schema):
+    """A project's script."""
+
+    script = text_field()
+    md5 = text_field("its MD5 in UTF-8, to send as `if`")
+    updatetime = time_field("when it was saved, seconds since the epoch")
+
+
+class ScriptToSaveSchema(Schema):
+    """A script, and what it is to replace."""
+
+    script = fields.String(required=True, validate=[STORABLE, _check_text])
+    replaces = fields.String(
+        data_key="if",
+        validate=validate.Regexp(r"^(?:[0-9a-f]{32})?\Z"),
+        metadata=about(
+            "MD5 of the script that it was made from: 409 if there is another by now;"
+            " empty: 409 if there is such a project"
+        ),
+    )
+
+
+class SavedScriptSchema(Schema):
+    """A script that was saved."""
+
+    md5 = text_field("its MD5 in UTF-8")
+    error = fields.String(
+        required=True,
+        allow_none=True,
+        metadata=about("why it cannot run, and where; null: it can be compiled"),
+    )
+
+
+@mirrors(
+    ScriptVersion,
+    saved_at="when it was saved, seconds since the epoch, in whole milliseconds",
+    who="who saved it; empty: not known, or nobody was logged in",
+)
+class ScriptVersionSchema(Schema):
+    """A version of a script."""
+
+
+class ScriptVersionsSchema(Schema):
+    """The versions of a script that are kept, the newest first."""
+
+    items = fields.List(fields.Nested(ScriptVersionSchema), required=True)
+
+
+class VersionQuerySchema(Schema):
+    """What a version is compared with."""
+
+    against = fields.Float(metadata=about("`saved_at` of another; without: of the one before"))
+
+
+class OneVersionSchema(ScriptVersionSchema):
+    """A version of a script, with what it has changed."""
+
+    script = text_field()
+    against = fields.Float(
+        required=True,
+        allow_none=True,
+        metadata=about("`saved_at` of the version that it is compared with; null: there is none"),
+    )
+    diff = text_field("the difference from that, as a unified diff")
+
+
+@blueprint.route("/projects/<string:name>/script", parameters=in_path("name"))
+@blueprint.tells(ScriptSchema, errors=(400, 404))
+def get_script(name: str) -> dict[str, Any]:
+    """Return a project's script."""
+    row = _found(name)
+    script = str(row["script"] or "")
+    return {"script": script, "md5": _md5(script), "updatetime": row["updatetime"]}
+
+
+@blueprint.route("/projects/<string:name>/script", methods=["PUT"], parameters=in_path("name"))
+@blueprint.arguments(ScriptToSaveSchema)
+@blueprint.alt_response(201, schema=SavedScriptSchema, content_type="application/json")
+@blueprint.does(SavedScriptSchema, errors=(409,))
+def save_script(asked: dict[str, Any], name: str) -> tuple[dict[str, Any], int]:
+    """Save a project's script as the editor does; 201: the project was created, with status TODO.
+
+    One that runs gets the status CHECKING. A script that cannot run is saved all the same. Only
+    admins may, where there are roles.
+    """
+    check_project_name(name)
+    row, script = _row(name), asked["script"]
+    _check_replaced(name, row, asked.get("replaces"))
+    answered(lambda: _save(name, row, script))
+    text = f"save the script of {name}"
+    tell(change_event(request.environ, EventKind.SCRIPT, [name], text, _announced()))
+    status = HTTPStatus.CREATED if row is None else HTTPStatus.OK
+    return {"md5": _md5(script), "error": _fault(name, script)}, status
+
+
+@blueprint.route("/projects/<string:name>/versions", parameters=in_path("name"))
+@blueprint.tells(ScriptVersionsSchema, errors=(400, 404))
+def list_versions(name: str) -> dict[str, Any]:
+    """List the versions of a project's script that are kept, the newest first."""
+    _found(name)
+    return {"items": backend().scripts.versions(name)}
+
+
+@blueprint.route("/projects/<string:name>/versions/<float:saved_at>", parameters=in_path("name"))
+@blueprint.query(VersionQuerySchema)
+@blueprint.tells(OneVersionSchema, errors=(400, 404))
+def get_version(query: dict[str, Any], name: str, saved_at: float) -> dict[str, Any]:
+    """Return a version of a script, and how it differs from the one before or another."""
+    _found(name)
+    known = {each.saved_at: each for each in backend().scripts.versions(name)}
+    older = max((at for at in known if at < saved_at), default=None)
+    against = query.get("against", older)
+    before, after = (_version(name, at, known) for at in (against, saved_at))
+    diff = _diff(before, after, str(against or ""), str(saved_at))
+    return {**known[saved_at]._asdict(), "script": after, "against": against, "diff": diff}
+
+
+def _version(name: str, saved_at: float | None, known: Mapping[float, ScriptVersion]) -> str:
+    """Return the script of a version; that before the first is empty."""
+    if saved_at is None:
+        return ""
+    script = backend().scripts.script(name, saved_at) if saved_at in known else None
+    if script is None:
+        raise NotFound(f"no version of the script of {name!r} was saved at {saved_at}")
+    return script
+
+
+def _diff(before: str, after: str, old: str, new: str) -> str:
+    lines = before.split("\n"), after.split("\n")
+    return "\n".join(difflib.unified_diff(*lines, fromfile=old, tofile=new, lineterm=""))
+
+
+def _row(name: str) -> Row | None:
+    found: Row | None = answered(lambda: backend().config["projectdb"].get(name, fields=_COLUMNS))
+    return found
+
+
+def _found(name: str) -> Row:
+    row = _row(name)
+    if row is None:
+        raise NotFound(f"there is no project {name!r}")
+    return row
+
+
+def _check_replaced(name: str, row: Row | None, expected: str | None) -> None:
+    """Refuse to replace another script than the expected one, or one that is locked.
+
+    Raises:
+        LockedProjects, Conflict: naming the project.
+    """
+    if row and is_locked(row["group"]) and not current_user.is_active:
+        raise LockedProjects([name])
+    there = _md5(str(row["script"] or "")) if row else ""
+    if expected is not None and expected != there:
+        what = "another script by now: look at it again" if row else "not been created, or is gone"
+        raise Conflict(f"project {name!r} has {what}")
+
+
+def _save(name: str, row: Row | None, script: str) -> None:
+    projectdb, config = backend().config["projectdb"], backend().config
+    if row is None:
+        limits = {"rate": config.get("max_rate", 1), "burst": config.get("max_burst", 3)}
+        projectdb.insert(name, {"name": name, "script": script, "status": "TODO", **limits})
+    else:
+        status = {"status": "CHECKING"} if row["status"] in ACTIVE else {}
+        projectdb.update(name, {"script": script, **status})
+
+
+def _announced() -> str:
+    """Tell the schedulers, and return the result in words; they look by themselves as well."""
+    try:
+        backend().rpc.update_project()
+    except (OSError, Fault):
+        return "done, but no scheduler could be told"
+    return "done"
+
+
+def _fault(name: str, script: str) -> str | None:
+    """Return why a script cannot be compiled."""
+    try:
+        compile(script, f"{name}.py", "exec", dont_inherit=True)
+    except SyntaxError as error:
+        return f"line {error.lineno}: {error.msg}"
+    except (ValueError, RecursionError, MemoryError, OverflowError) as error:
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+def _md5(script: str) -> str:
+    return hashlib.md5(script.encode(), usedforsecurity=False).hexdigest()
