@@ -10,6 +10,7 @@ from typing import Any
 from pyspider_zk.databases.tables import drop_tables
 from pyspider_zk.errors import DatabaseAway, FenceClosed, Unavailable
 from pyspider_zk.projects.rows import split_group
+from pyspider_zk.projects.script_versions import ScriptVersions
 from pyspider_zk.scheduling.engine import TaskEngine
 from pyspider_zk.scheduling.project import LoadedProject
 from pyspider_zk.scheduling.project_set import ProjectSet
@@ -73,9 +74,6 @@ class Deletion:
 
     def _drop_versions(self, names: Collection[str]) -> None:
         """Drop the versions of their scripts; if that fails they stay, which is logged."""
-        # Only here: a scheduler that deletes nothing need not load SQLAlchemy.
-        from pyspider_zk.projects.script_versions import ScriptVersions
-
         try:
             with closing(ScriptVersions(self._engine.projectdb.unguarded)) as versions:
                 versions.drop(names)
