@@ -11,6 +11,7 @@ from pyspider.webui.app import app as stock_app
 from werkzeug.middleware.dispatcher import DispatcherMiddleware
 
 from pyspider_zk.cluster.directory import Directory, LeaseWatch
+from pyspider_zk.cluster.event_archive import EventArchive
 from pyspider_zk.cluster.event_log import EventLog
 from pyspider_zk.cluster.orders import SettingsStore
 from pyspider_zk.cluster.records import Cluster, ComponentKind
@@ -222,6 +223,7 @@ class ClusterWebUI:
             ) as hasty,
             closing(Rebalancer(store, read)) as rebalancer,
             closing(TaskSearch(self.config["taskdb"])) as search,
+            closing(EventArchive(projectdb.original)) as archive,
         ):
             backend = Backend(
                 cluster=readings.read,
@@ -230,6 +232,7 @@ class ClusterWebUI:
                 failures=FailureReport(self.config["taskdb"]),
                 search=search,
                 events=events,
+                archive=archive,
                 slot_queues=queues.slot_queues,
                 parking_lot=queues.parking_lot,
                 rpc=hasty,

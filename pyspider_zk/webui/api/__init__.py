@@ -24,6 +24,7 @@ from pyspider_zk.webui.api import (
     batches,
     cluster,
     dead_letters,
+    events,
     failures,
     overview,
     projects,
@@ -65,7 +66,7 @@ _PARTS = (
         failures.blueprint,
         tasks.blueprint,
         results.blueprint,
-        overview.events,
+        events.blueprint,
         dead_letters.blueprint,
     ),
 )
