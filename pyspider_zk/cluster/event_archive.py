@@ -16,7 +16,7 @@ from sqlalchemy import (
     select,
 )
 
-from pyspider_zk.cluster.event_filter import KINDS, EventFilter, Logged, Position, position_of
+from pyspider_zk.cluster.event_filter import KINDS, EventFilter, Logged, Position
 from pyspider_zk.cluster.events import Event
 from pyspider_zk.databases.archive import Archive
 from pyspider_zk.zookeeper.codec import decode, plain
@@ -38,14 +38,15 @@ _TABLE = Table(
     **MYSQL,
 )
 _EVENT = _TABLE.c
+
 _LATEST_FIRST = (_EVENT.at.desc(), _EVENT.sequence.desc())
 
 
 class EventArchive:
     """Events as they were in the log.
 
-    An event is known by its time and its number in the log: a log that begins anew has the same
-    numbers at other times.
+    An event is known by its time and either its number in the log or what it says: a log that was
+    restored has other numbers.
 
     Threads: any; calls block for the database and raise ``Unavailable`` if it does not answer, or
     keeps no archive.
@@ -60,9 +61,9 @@ class EventArchive:
     def append(self, events: Sequence[Logged]) -> None:
         """Write those that are not there yet."""
         for start in range(0, len(events), PART):
-            rows = {position_of(each): _row(*each) for each in events[start : start + PART]}
-            known = self._known(rows)
-            if new := [row for position, row in rows.items() if position not in known]:
+            rows = [_row(*each) for each in events[start : start + PART]]
+            known = self._known({row["at"] for row in rows})
+            if new := [row for row in rows if known.isdisjoint(_names(row))]:
                 self._archive.change(insert(_TABLE).values(new))
 
     def find(
@@ -81,11 +82,9 @@ class EventArchive:
         """Close its connections."""
         self._archive.close()
 
-    def _known(self, positions: Iterable[Position]) -> set[Position]:
-        times, numbers = zip(*positions, strict=True)
-        near = _EVENT.at.between(min(times), max(times)), _EVENT.sequence.in_(numbers)
-        rows = self._archive.rows(select(_EVENT.at, _EVENT.sequence).where(*near))
-        return {(row["at"], row["sequence"]) for row in rows}
+    def _known(self, times: Iterable[float]) -> set[tuple[object, ...]]:
+        found = self._archive.rows(select(_TABLE).where(_EVENT.at.in_(times)))
+        return {name for row in found for name in _names(row)}
 
 
 def _holding(wanted: EventFilter) -> Iterable[ColumnElement[bool]]:
@@ -110,6 +109,11 @@ _SEARCHED = (_EVENT.text, _EVENT.data)
 def _behind(position: Position) -> ColumnElement[bool]:
     at, sequence = position
     return and_(_EVENT.at <= at, or_(_EVENT.at < at, _EVENT.sequence < sequence))
+
+
+def _names(row: Mapping[str, Any]) -> Iterable[tuple[object, ...]]:
+    """Return what an event is known by, each of the two."""
+    return (row["at"], row["sequence"]), (row["at"], row["kind"], row["who"], row["text"])
 
 
 def _row(sequence: int, event: Event) -> Mapping[str, Any]:

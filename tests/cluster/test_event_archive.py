@@ -72,6 +72,14 @@ def test_the_archive_finds_what_a_filter_holds_of(archive: EventArchive) -> None
     assert {len(events) for events in held.values()} == {0, 1, 2}
 
 
+def test_a_restored_log_whose_numbers_are_others_is_known(archive: EventArchive) -> None:
+    archive.append(EVENTS)
+    archive.append([(number, event) for number, (_, event) in enumerate(EVENTS)])
+    archive.append([(1, Event("batch", "written by hand over the first", AT))])
+
+    assert archive.find(ALL) == latest_first(EVENTS)
+
+
 def test_whatever_an_event_says_is_archived(archive: EventArchive) -> None:
     data: dict[str, Any] = {"\0": ["\0", 10**30, None, {"a": {}}], "emoji": "\U0001f577"}
     odd = [(2**31 - 1, Event("k" * 300, "a\0b", 1e300, "\0", data)), (0, Event("", "", -1e300))]
