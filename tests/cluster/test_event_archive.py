@@ -82,13 +82,15 @@ def test_a_restored_log_whose_numbers_are_others_is_known(archive: EventArchive)
 
 def test_whatever_an_event_says_is_archived(archive: EventArchive) -> None:
     data: dict[str, Any] = {"\0": ["\0", 10**30, None, {"a": {}}], "emoji": "\U0001f577"}
-    odd = [(2**31 - 1, Event("k" * 300, "a\0b", 1e300, "\0", data)), (0, Event("", "", -1e300))]
+    odd = Event("k" * 300, "a\0b", 1.7976931348623157e308, "\0", data)
+    plain = [(-(2**31), Event("", "", at)) for at in (1e300, 5e-324, 0.0, -1e300)]
 
-    archive.append(odd)
+    archive.append([(2**31 - 1, odd), *plain])
+    archive.append([(2**31 - 1, odd), *plain])
 
-    (_, late), (_, early) = archive.find(ALL)
-    assert late == Event("k" * 255, "a\ufffdb", 1e300, "\ufffd", data)
-    assert early == odd[1][1]
+    (_, found), *others = archive.find(ALL)
+    assert found == Event("k" * 255, "a\ufffdb", odd.at, "\ufffd", data)
+    assert others == plain
 
 
 def test_old_events_go(archive: EventArchive) -> None:

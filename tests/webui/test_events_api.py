@@ -64,6 +64,17 @@ def test_events_are_found_the_latest_first_page_by_page(archived: Any) -> None:
     }
 
 
+@pytest.mark.parametrize("at", [1.7976931348623157e308, 5e-324, 0.0, -AT])
+def test_a_page_ends_at_any_time_that_somebody_wrote(
+    client: Any, ui: ClusterWebUI, at: float
+) -> None:
+    with closing(EventArchive(ui.config["projectdb"].original)) as archive:
+        archive.append([(-(2**31), Event("", "", at)), (-1, Event("", "", at))])
+    page = ask(client, limit=1)
+    (rest,) = ask(client, limit=2, cursor=page["next"])["items"]
+    assert (page["items"][0]["sequence"], rest["sequence"]) == (-1, -(2**31))
+
+
 def test_events_are_filtered(archived: Any) -> None:
     assert sequences(archived, group="orders", who="Ann") == [4, 1]
     assert sequences(archived, q="NEWS") == [2, 1]

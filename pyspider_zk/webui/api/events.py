@@ -34,6 +34,10 @@ from pyspider_zk.webui.api.schemas import (
 
 blueprint = Part("events", __name__, description="Who did what, when, with what result")
 
+_CURSOR = (
+    r"^-?0x[01]\.[0-9a-f]{1,13}p-?([0-9]{1,3}|10[01][0-9]|102[0-3])"  # of any time
+    r" -?[0-9]{1,10}\Z"
+)
 _COLUMNS = ("time", "kind", "who", "text", "details")
 
 
@@ -91,7 +95,7 @@ class ArchiveQuerySchema(EventFilterSchema):
     """Which events of the archive, and how many."""
 
     cursor = fields.String(
-        validate=validate.Regexp(r"^-?0x[01]\.[0-9a-f]{1,13}p-?[0-9]{1,3} -?[0-9]{1,10}\Z"),
+        validate=validate.Regexp(_CURSOR),
         metadata=about("`next` of the page before"),
     )
     limit = fields.Integer(
