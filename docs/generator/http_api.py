@@ -57,7 +57,8 @@ def _errors(responses: Node) -> Iterator[str]:
 
 
 def _content(part: Node) -> str:
-    return _type(part["content"]["application/json"]["schema"])
+    (content,) = part["content"].values()
+    return _type(content["schema"])
 
 
 def _object(name: str, schema: Node) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """The command ``dead-letters``: messages that could not be processed, to list, replay or drop."""
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from typing import Any
@@ -10,7 +11,17 @@ from rich.table import Table
 
 from pyspider_zk.cli.output import console, json_option, moment
 from pyspider_zk.cli.projects import with_options
-from pyspider_zk.cli.target import ITS_QUEUE, find_target, message_queue_of, with_global_options
+from pyspider_zk.cli.target import (
+    ITS_QUEUE,
+    connected,
+    find_target,
+    message_queue_of,
+    user,
+    with_global_options,
+)
+from pyspider_zk.cluster.event_log import EventLog
+from pyspider_zk.cluster.events import Event, EventKind
+from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.errors import ClusterError, ConfigError
 from pyspider_zk.queues.api import DeadLetter, SlotQueues
 from pyspider_zk.queues.connect import connect
@@ -85,10 +96,25 @@ def _apply(
     with _slot_queues(options) as queues:
         chosen = list(tags) or [each.tag for each in reversed(queues.dead_letters(queues.dead()))]
         count = act(queues, chosen)
-    say(f"{count} dead letter{'' if count == 1 else 's'} {done}")
+    text = f"{count} dead letter{'' if count == 1 else 's'} {done}"
+    say(text)
+    _record(options, text)
     missing = len(set(tags)) - count
     if missing > 0:
         raise ClusterError(f"{missing} of these tags {'is' if missing == 1 else 'are'} not there")
+
+
+def _record(options: dict[str, Any], text: str) -> None:
+    """Write an event, if it is known whose letters these are."""
+    found = find_target(options)
+    if found is None:
+        return
+    event = Event(EventKind.DEAD_LETTERS, text, time.time(), user())
+    try:
+        with connected(found.settings) as connection:
+            EventLog(connection, Tree(found.settings.root)).append(event)
+    except ClusterError as error:
+        say(f"it is not in the event log: {error}", err=True)
 
 
 @contextmanager

@@ -1,6 +1,8 @@
 """Target of a command: its cluster, and the global options that may follow its name."""
 
+import getpass
 import os
+import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -82,8 +84,12 @@ def client_of(options: GlobalOptions) -> Client:
 
 
 def user() -> str:
-    """Return the name of the user, for the event log."""
-    return os.environ.get("LOGNAME") or os.environ.get("USER") or ""
+    """Return who gives the command, and on which machine, for the event log."""
+    try:
+        name = getpass.getuser()
+    except (KeyError, OSError):  # containers may have users without a name
+        name = str(os.getuid())
+    return f"{name}@{socket.gethostname()}"
 
 
 def target(options: GlobalOptions) -> ClusterTarget:

@@ -1,7 +1,7 @@
 """The event log in ZooKeeper: bounded, read by number, watched; and what the leader records."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 
 from pyspider_zk.cluster.events import (
     PREFIX,
@@ -62,26 +62,38 @@ class EventLog:
             after: None: the newest ones.
             watch: called once when there are more or fewer; see ``Watch``.
         """
+        numbers = self.numbers(watch)
+        if after is None:
+            return self.found(numbers[max(0, len(numbers) - limit) :])
+        later = [each for each in numbers if age_order(each) > age_order(after)]
+        return self.found(later[:limit])
+
+    def numbers(self, watch: Watch | None = None) -> list[int]:
+        """Return the numbers of all events, the oldest first; see ``read``."""
         if watch is not None:
             self._connection.ensure([self._path])
         names = self._connection.children(self._path, watch)
-        numbers = in_order(self._unreadable.parsed(self._path, names, sequence_of))
-        if after is None:
-            wanted = numbers[max(0, len(numbers) - limit) :]
-        else:
-            wanted = [each for each in numbers if age_order(each) > age_order(after)][:limit]
-        paths = list(map(self._event, wanted))
-        found = zip(wanted, paths, self._connection.find_all(paths), strict=True)
+        return in_order(self._unreadable.parsed(self._path, names, sequence_of))
+
+    def found(self, numbers: Sequence[int]) -> list[tuple[int, Event]]:
+        """Return the events of these numbers that are there and can be read."""
+        paths = list(map(self._event, numbers))
+        found = zip(numbers, paths, self._connection.find_all(paths), strict=True)
         events = (
             (number, self._unreadable.decoded(path, data, Event.decode))
             for number, path, data in found
         )
         return [(number, event) for number, event in events if event is not None]
 
-    def trim(self, keep: int = 1000) -> int:
-        """Delete the oldest events beyond a number, some hundreds at once; return how many."""
+    def trim(self, keep: int = 1000, of: Container[int] | None = None) -> int:
+        """Delete the oldest events beyond a number, some hundreds at once; return how many.
+
+        Args:
+            of: only those among these; None: any.
+        """
         numbers = in_order(self._connection.children(self._path))
-        excess = numbers[: max(0, len(numbers) - keep)][:TRIMMED_AT_ONCE]
+        beyond = numbers[: max(0, len(numbers) - keep)]
+        excess = [each for each in beyond if of is None or each in of][:TRIMMED_AT_ONCE]
         try:
             do_despite_strays(self._connection, *(Delete(self._event(each)) for each in excess))
         except NoNodeError:

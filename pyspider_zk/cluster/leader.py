@@ -49,7 +49,6 @@ logger = logging.getLogger(__name__)
 
 WATCHED = 3  # candidates before it that each one watches: that many may die at once
 UNKNOWN = Member("", "", 0, "", 0.0)
-TIDYING = 60.0  # seconds between two deletions of old events
 SWEPT_AT_ONCE = 64  # members whose leftovers are deleted by one round trip
 REST = 60.0  # seconds for which a leader relies on its watches, while nothing happens
 
@@ -104,7 +103,7 @@ class Leadership:
         self._left: frozenset[MemberId] = frozenset()
         self._leases: Mapping[MemberId, Found] = {}  # as last read
         self._weighing = Weighing(connection, tree, reader)
-        self._looked = self._tidied = float("-inf")
+        self._looked = float("-inf")
         self._recorder = EventRecorder(connection, tree)
         self._events = EventLog(connection, tree)
         self.leading = False
@@ -152,7 +151,6 @@ class Leadership:
         self._say_whether_leading(place == 0)
         if self.leading:
             self._assign(member, projects(), names if names.table else self._look(), hold)
-            self._trim_events()
         elif place and holds:
             self._watch_over(line[:place], names.leases, hold)
 
@@ -266,14 +264,6 @@ class Leadership:
         logger.warning(
             "the assignment could not be read: it is written anew at epoch %d", after.epoch
         )
-
-    def _trim_events(self) -> None:
-        """Delete old events, now and then."""
-        self._renew()
-        now = self._clock()
-        if now - self._tidied >= TIDYING:
-            self._events.trim()
-            self._tidied = now
 
     def _watch_over(self, before: list[str], leases: list[MemberId], hold: Hold) -> None:
         """Depose those just before me that died or left: the leader, or the next leaders.

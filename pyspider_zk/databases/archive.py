@@ -64,5 +64,10 @@ def _connected(projectdb: Any) -> Any:
     raise Unavailable(f"a project database of class {type(projectdb).__name__} keeps no archive")
 
 
+def keeps_archives(projectdb: Any) -> bool:
+    """Return whether a project database is of a class that keeps archives."""
+    return type(projectdb) is ProjectDB or type(projectdb).__module__ == BY_SQLALCHEMY
+
+
 def _away(error: SQLAlchemyError) -> Unavailable:
     return Unavailable(f"the project database does not answer: {error}")

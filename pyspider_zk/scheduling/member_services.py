@@ -5,11 +5,13 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 
+from pyspider_zk.cluster.event_archive import EventArchive
 from pyspider_zk.cluster.event_log import EventLog
 from pyspider_zk.cluster.ownership import Ownership
 from pyspider_zk.cluster.reader import Reader, read_consumers
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.config import Settings
+from pyspider_zk.databases.archive import keeps_archives
 from pyspider_zk.errors import Unavailable
 from pyspider_zk.jobs.batch_service import BatchService
 from pyspider_zk.jobs.finalizer import Finalizer
@@ -21,6 +23,7 @@ from pyspider_zk.queues.api import Queues, WorkQueues
 from pyspider_zk.scheduling.alert_webhook import AlertWebhook
 from pyspider_zk.scheduling.census import Census, ClusterLook
 from pyspider_zk.scheduling.engine import TaskEngine
+from pyspider_zk.scheduling.event_archiving import EventArchiving
 from pyspider_zk.scheduling.redelivery import Redelivery
 from pyspider_zk.zookeeper.connection import Connection
 
@@ -43,8 +46,8 @@ class SurveyedQueues:
 class MemberServices:
     """Services of a member: it accepts batches, and carries out the jobs of its slots.
 
-    While it leads, it also finalizes jobs, redelivers what dead workers had, and takes the census
-    if anybody wants to know.
+    While it leads, it also finalizes jobs, archives events, redelivers what dead workers had, and
+    takes the census if anybody wants to know.
 
     Threads: ``start`` and ``stop`` belong to the one that owns the scheduler; what they start has
     threads of its own. The other methods may be called from any.
@@ -91,6 +94,7 @@ class MemberServices:
         self._batch_service = BatchService(
             self._engine.projectdb, jobs, events, ownership.cluster, self._settings.slots
         )
+        self._archive(ownership, events)
         self._redeliver(ownership, ownership.connection)
         self._take_census(ownership, jobs)
         self._carry_out_jobs(ownership, jobs, events)
@@ -122,6 +126,13 @@ class MemberServices:
     def latest_look(self) -> ClusterLook | None:
         """Return what the census last saw; None if it is not taken, or not by this member."""
         return None if self.census is None else self.census.latest
+
+    def _archive(self, ownership: Ownership, events: EventLog) -> None:
+        projectdb = self._engine.projectdb.unguarded
+        archive = EventArchive(projectdb) if keeps_archives(projectdb) else None
+        archiving = EventArchiving(lambda: ownership.leading, events, archive)
+        self._running.callback(archiving.stop)
+        archiving.start()
 
     def _redeliver(self, ownership: Ownership, connection: Connection) -> None:
         tree = Tree(self._settings.root)

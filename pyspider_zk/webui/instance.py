@@ -11,6 +11,7 @@ from pyspider.webui.app import app as stock_app
 from werkzeug.middleware.dispatcher import DispatcherMiddleware
 
 from pyspider_zk.cluster.directory import Directory, LeaseWatch
+from pyspider_zk.cluster.event_archive import EventArchive
 from pyspider_zk.cluster.event_log import EventLog
 from pyspider_zk.cluster.orders import SettingsStore
 from pyspider_zk.cluster.records import Cluster, ComponentKind
@@ -225,6 +226,7 @@ class ClusterWebUI:
             ) as hasty,
             closing(Rebalancer(store, read)) as rebalancer,
             closing(TaskSearch(self.config["taskdb"])) as search,
+            closing(EventArchive(projectdb.original)) as archive,
         ):
             backend = Backend(
                 cluster=readings.read,
@@ -234,6 +236,7 @@ class ClusterWebUI:
                 search=search,
                 scripts=scripts,
                 events=events,
+                archive=archive,
                 slot_queues=queues.slot_queues,
                 history=queues.history,
                 rpc=hasty,

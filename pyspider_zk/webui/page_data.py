@@ -75,6 +75,11 @@ class ShownProjects:
         row = self._database().get(name, fields=fields)
         return shown(row) if row else None
 
+    @property
+    def original(self) -> Any:
+        """The database itself."""
+        return self._original
+
     def copy(self) -> "ShownProjects":
         """Return another one."""
         return ShownProjects(self._original)

@@ -104,6 +104,8 @@ ROUTES = {
     "/api/v1/batches/<path:id>/retry": API,
     "/api/v1/events": API,
     "/api/v1/history": API,
+    "/api/v1/events/archive": API,
+    "/api/v1/events/archive.csv": API,
     "/api/v1/failures": API,
     "/api/v1/failures/tasks": API,
     "/api/v1/failures/projects": API,

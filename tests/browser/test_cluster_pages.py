@@ -8,6 +8,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
+from pyspider_zk.cluster.orders import Orders, SettingsStore
+from pyspider_zk.cluster.tree import Tree
+from pyspider_zk.config import Settings
 from pyspider_zk.queues.api import Message, SlotQueues
 from pyspider_zk.queues.connect import connect
 from pyspider_zk.queues.names import QueueKind
@@ -24,6 +27,7 @@ from tests.browser.cluster_page import (
 )
 from tests.browser.conftest import PLAIN, SCRIPT, BrowsedCluster, PageWatch, Web
 from tests.support import waiting
+from tests.support.connected import connected
 
 pytestmark = [pytest.mark.browser, pytest.mark.zk, pytest.mark.redis, pytest.mark.slow]
 
@@ -423,7 +427,7 @@ def test_a_choice_outlives_an_update_of_the_page(page: Page) -> None:
     open_page(page, "events")
     expect(page.locator("#events tbody .badge", has_text="joined")).to_have_count(2)
     page.get_by_label("Kind").select_option("joined")
-    with page.expect_response("**/api/v1/events?*"):
+    with page.expect_response("**/api/v1/events/archive?*"):
         page.get_by_role("button", name="Pause").click()
         page.get_by_role("button", name="Resume").click()
     page.clock.run_for(1000)
@@ -444,6 +448,26 @@ def test_events_are_filtered_by_kind_and_text(page: Page, picture: Picture) -> N
     expect(page.locator("#events tbody tr")).to_have_count(1)
     page.get_by_label("Text").fill("no such thing")
     expect(page.locator("#empty")).to_be_visible()
+
+
+def test_an_order_is_found_by_who_gave_it_among_the_orders_and_exported(
+    page: Page, cluster: BrowsedCluster, picture: Picture
+) -> None:
+    settings = Settings(hosts=cluster.zookeeper.address, root="/pages")
+    with connected(settings) as connection:
+        orders = Orders(SettingsStore(connection, Tree(settings.root)), "ann@desk")
+        for delay in (70, None):
+            orders.set({"restart_delay": delay})
+    open_page(page, "events?group=scripts&who=ANN%40")
+    expect(page.locator("#empty")).to_be_visible()
+    page.get_by_label("Group").select_option("orders")
+    expect(row(page, "restart_delay set to 70")).to_contain_text("ann@desk")
+    expect(page.locator("#events tbody tr")).to_have_count(2)
+    picture(page)
+    with page.expect_download() as export:
+        page.get_by_role("link", name="Export").click()
+    lines = export.value.path().read_text("utf-8-sig").splitlines()
+    assert ["restart_delay unset" in each for each in lines] == [False, True, False]
 
 
 def test_an_event_leads_to_its_batch(page: Page) -> None:

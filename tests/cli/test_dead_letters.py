@@ -6,11 +6,17 @@ from typing import Any
 import pytest
 import redis
 
+from pyspider_zk.cli.target import user
+from pyspider_zk.cluster.event_log import EventLog
+from pyspider_zk.cluster.tree import Tree
+from pyspider_zk.config import Settings
 from pyspider_zk.queues.api import Message, SlotQueues
 from pyspider_zk.queues.codec import encode
 from pyspider_zk.queues.connect import connect
 from pyspider_zk.queues.names import QueueKind
-from tests.cli.conftest import Run, announced, ended
+from tests.cli.conftest import Run, announced, ended, hosts
+from tests.support.connected import connected
+from tests.support.ports import own_port
 
 SLOTS = 8
 
@@ -173,3 +179,29 @@ def test_a_message_queue_that_is_away_is_named(run: Run) -> None:
     assert result.exit_code == 3
     assert "Redis at 127.0.0.1:1" in result.stderr
     assert "secret" not in result.output
+
+
+@pytest.mark.zk
+@pytest.mark.redis
+def test_who_drops_letters_is_in_the_event_log(
+    run: Run, cluster: Settings, redis_url: str, queues: SlotQueues
+) -> None:
+    reject(queues, *"ab")
+    where = ("--zookeeper", hosts(cluster), "--message-queue", redis_url)
+    ended(run(*where, "dead-letters", "drop", "--all"))
+    with connected(cluster) as connection:
+        ((_, event),) = EventLog(connection, Tree(cluster.root)).read(limit=1)
+    assert (event.kind, event.text) == ("dead-letters", "2 dead letters dropped")
+    assert event.who == user()
+
+
+@pytest.mark.redis
+def test_letters_are_dropped_though_no_zookeeper_answers(
+    run: Run, redis_url: str, queues: SlotQueues
+) -> None:
+    reject(queues, "a")
+    where = ("--zookeeper", f"127.0.0.1:{own_port()}/away", "--message-queue", redis_url)
+    result = ended(run(*where, "dead-letters", "drop", "--all"))
+    assert result.stdout == "1 dead letter dropped\n"
+    assert "it is not in the event log: " in result.stderr
+    assert queues.dead() == 0

@@ -1,13 +1,16 @@
 """The cluster that a command is about."""
 
+import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from pwd import getpwuid
+from socket import gethostname
 from typing import Any
 
 import pytest
 
-from pyspider_zk.cli.target import databases_of, find_target
+from pyspider_zk.cli.target import databases_of, find_target, user
 from pyspider_zk.components.wiring import ZOOKEEPER_OPTION
 from pyspider_zk.errors import ClusterError
 
@@ -43,3 +46,13 @@ def test_what_only_another_user_s_folder_could_tell_must_be_named(
     for ask in (find_target, databases_of):
         with pytest.raises(ClusterError, match=r"another user's.*--zookeeper.*--message-queue"):
             ask(options(closed, **given))
+
+
+def test_whoever_gives_a_command_has_a_name_and_a_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(name, raising=False)
+    assert user() == f"{getpwuid(os.getuid()).pw_name}@{gethostname()}"
+    monkeypatch.setattr("os.getuid", lambda: 2**31 - 7)  # as containers have users without a name
+    assert user() == f"{2**31 - 7}@{gethostname()}"
+    monkeypatch.setenv("LOGNAME", "ann")
+    assert user() == f"ann@{gethostname()}"

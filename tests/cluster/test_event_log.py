@@ -17,7 +17,6 @@ from pyspider_zk.config import Settings
 from pyspider_zk.errors import Unavailable
 from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.zookeeper.connection import Connection
-from pyspider_zk.zookeeper.steps import Create
 from pyspider_zk.zookeeper.unreadable import Unreadable
 from pyspider_zk.zookeeper.waiting import boottime
 from tests.support.crew import Crew, record
@@ -245,17 +244,6 @@ def test_who_leads_again_tells_so_again(
     one.lead(A, dict, ALWAYS)
 
     assert told(events) == [("leader", str(A)), ("leader", str(B)), ("leader", str(A))]
-
-
-def test_the_leader_forgets_old_events(crew: Crew, connection: Connection, tree: Tree):
-    connection.ensure([tree.events])
-    connection.multi(
-        *(Create(f"{tree.events}/event-", note(n).encode(), sequence=True) for n in range(1200)),
-    )
-
-    crew.shared_by(crew.start())
-
-    eventually(lambda: len(connection.children(tree.events)) < 1100, "old events are deleted")
 
 
 def test_a_member_that_dies_is_told(settings: Settings, events: EventLog):

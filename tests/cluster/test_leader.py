@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from pyspider_zk.cluster.event_log import EventLog, EventRecorder
+from pyspider_zk.cluster.event_log import EventRecorder
 from pyspider_zk.cluster.leader import Leadership
 from pyspider_zk.cluster.records import Assignment
 from tests.support.crew import BareScheduler, Crew
@@ -91,7 +91,7 @@ def test_a_leader_at_rest_notices_an_assignment_that_was_written_by_hand(crew: C
     crew.shared_by(*members)
 
 
-DUTIES = [(Leadership, "_look"), (EventRecorder, "record"), (EventLog, "trim")]
+DUTIES = [(Leadership, "_look"), (EventRecorder, "record")]
 
 
 class FailingDuty:

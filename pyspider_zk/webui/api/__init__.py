@@ -24,6 +24,7 @@ from pyspider_zk.webui.api import (
     batches,
     cluster,
     dead_letters,
+    events,
     failures,
     history,
     overview,
@@ -68,7 +69,7 @@ _PARTS = (
         history.blueprint,
         tasks.blueprint,
         results.blueprint,
-        overview.events,
+        events.blueprint,
         dead_letters.blueprint,
     ),
 )

@@ -9,6 +9,7 @@ from flask import current_app
 from flask_login import current_user
 
 from pyspider_zk.cluster.directory import LeaseWatch
+from pyspider_zk.cluster.event_archive import EventArchive
 from pyspider_zk.cluster.event_log import EventLog
 from pyspider_zk.cluster.events import Event
 from pyspider_zk.cluster.orders import SettingsStore
@@ -83,6 +84,7 @@ class Backend:
     search: TaskSearch
     scripts: ScriptVersions
     events: EventLog
+    archive: EventArchive
     slot_queues: SlotQueues
     history: TaskHistory
     rpc: Router

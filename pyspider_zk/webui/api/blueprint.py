@@ -1,7 +1,7 @@
 """Blueprint of every part of the API: bodies that it takes, and what it says of its operations."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any, TypeVar
 
@@ -70,14 +70,22 @@ class Part(Blueprint):
         return decorated
 
     def tells(
-        self, schema: type[Schema], status: int = 200, errors: tuple[int, ...] = ()
+        self,
+        schema: type[Schema] | Mapping[str, str],
+        status: int = 200,
+        errors: tuple[int, ...] = (),
+        content_type: str = _JSON,
     ) -> Callable[[View], View]:
-        """Document and make the answer of an operation that changes nothing."""
+        """Document and make the answer of an operation that changes nothing.
+
+        Args:
+            schema: one of OpenAPI's documents what the view answers itself.
+        """
 
         def decorate(view: View) -> View:
             for code in (*_ALWAYS, *errors):
                 view = self.alt_response(code, HTTPStatus(code).name)(view)
-            decorated: View = self.response(status, schema, content_type=_JSON)(view)
+            decorated: View = self.response(status, schema, content_type=content_type)(view)
             return decorated
 
         return decorate

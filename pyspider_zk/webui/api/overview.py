@@ -1,14 +1,13 @@
-"""Overview of everything; what cannot be asked is named and left out. And the event log."""
+"""Overview of everything; what cannot be asked is named and left out."""
 
 import time
 from collections.abc import Collection, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from marshmallow import Schema, fields, validate
+from marshmallow import Schema, fields
 
 from pyspider_zk.cluster.alerts import Alert, Observation, alerts
-from pyspider_zk.cluster.events import Event
 from pyspider_zk.cluster.records import Cluster
 from pyspider_zk.errors import ClusterError
 from pyspider_zk.groups.ids import MemberId
@@ -18,8 +17,6 @@ from pyspider_zk.webui.api.backend import backend
 from pyspider_zk.webui.api.blueprint import Part
 from pyspider_zk.webui.api.cluster import ComponentSchema, MemberSchema
 from pyspider_zk.webui.api.schemas import (
-    MOST_ITEMS,
-    SINCE_EPOCH,
     about,
     measure_field,
     mirrors,
@@ -30,8 +27,6 @@ from pyspider_zk.webui.api.schemas import (
 )
 
 blueprint = Part("overview", __name__, description="Everything at one look")
-
-events = Part("events", __name__, description="Who did what, when, with what result")
 
 SHOWN = 100  # of the projects in quarantine, and of what cannot be read
 
@@ -122,39 +117,6 @@ class OverviewSchema(Schema):
         fields.Nested(UnreadableSchema), required=True, metadata=about("the first of them")
     )
     throughput = fields.Nested(ThroughputSchema, required=True, allow_none=True)
-
-
-class EventQuerySchema(Schema):
-    """Which events."""
-
-    after = fields.Integer(
-        validate=validate.Range(-(2**31), 2**31 - 1),
-        metadata=about("the `last` of the answer before; without it the newest events"),
-    )
-    limit = fields.Integer(
-        load_default=100,
-        validate=validate.Range(1, MOST_ITEMS),
-        metadata=about("how many at most"),
-    )
-
-
-@mirrors(
-    Event,
-    kind="such as joined, left, died, leader, moved, batch, cancel, ended",
-    text="a sentence for people",
-    at=SINCE_EPOCH,
-)
-class EventSchema(Schema):
-    """Who did what, when, with what result."""
-
-    sequence = number_field("its place in the log; it runs over to negative after 2147483647")
-
-
-class EventsSchema(Schema):
-    """Events, the oldest first."""
-
-    items = fields.List(fields.Nested(EventSchema), required=True)
-    last = number_field("`after` for the next question; null: there was never any", allow_none=True)
 
 
 @blueprint.route("/overview")
@@ -268,13 +230,3 @@ def _queues(waiting: Waiting) -> list[dict[str, Any]]:
         {"name": name, "length": length, "oldest": oldest.get(name)}
         for name, length in waiting.messages.items()
     ]
-
-
-@events.route("/events")
-@events.query(EventQuerySchema)
-@events.tells(EventsSchema)
-def list_events(query: dict[str, Any]) -> dict[str, Any]:
-    """List events, the oldest first."""
-    found = backend().events.read(query.get("after"), query["limit"])
-    items = [{"sequence": sequence, **asdict(event)} for sequence, event in found]
-    return {"items": items, "last": items[-1]["sequence"] if items else query.get("after")}

@@ -9,6 +9,8 @@ from pyspider.webui.login import login_manager
 
 from pyspider_zk import __version__
 from pyspider_zk.cluster.cluster_settings import RANGES
+from pyspider_zk.cluster.event_filter import EventGroup
+from pyspider_zk.cluster.events import EventKind
 from pyspider_zk.tasks.filters import MOST_PART, State
 from pyspider_zk.webui.access import CHALLENGE
 from pyspider_zk.webui.logins import COOKIE, LOGIN
@@ -81,6 +83,8 @@ def _show(page: ClusterPage) -> str:
         login_to_change=current_app.extensions[_CONFIG].get("login_to_change"),
         ranges=RANGES,
         states=get_args(State),
+        groups=list(EventGroup),
+        kinds=sorted(EventKind),
         most_part=MOST_PART,
     )
 

@@ -3,19 +3,17 @@ import { ask } from "./api.js";
 import { byId, h } from "./dom.js";
 import { when } from "./format.js";
 import { live } from "./live.js";
-import { pager } from "./pager.js";
 import { Table } from "./table.js";
 import { badges } from "./tiles.js";
 
 const SIZE = 50;
-const KEPT = 1000; // the cluster keeps no more
-const DEFAULTS = { kind: "", q: "", offset: 0 };
+const DEFAULTS = { group: "", kind: "", who: "", q: "", within: "" };
 const COLOURS = { died: "bad", left: "warn", drain: "warn", evict: "warn", maintenance: "warn", rebalance: "warn", joined: "good", leader: "accent", batch: "accent" };
 
 const state = read(DEFAULTS);
 const form = byId("filters");
-const events = new Map(); // by sequence number, in the order of the log
-let after;
+let cursor = null; // of the events that are shown; null: the latest
+let next = null; // of the events behind them
 
 const table = new Table(byId("events"), [
   { title: "When", cls: "nowrap first", show: (each) => when(each.at) },
@@ -23,53 +21,38 @@ const table = new Table(byId("events"), [
   { title: "What", cls: "wide full", show: (each) => each.text },
   { title: "Who", cls: "wide full", show: (each) => each.who || "–" },
   { title: "More", cls: "full", show: (each) => ({ sign: "", node: () => more(each) }) },
-], { key: (each) => each.sequence });
+], { key: (each) => `${each.at} ${each.sequence}` });
 
-const page = live(load, show);
+const { kind } = form.elements;
+if (![...kind.options].some((each) => each.value === state.kind)) kind.append(h("option", {}, state.kind));
+bind(form, state, () => turn(null));
 
-kinds();
-bind(form, state, () => go(0));
+const filter = () => {
+  const { within, ...rest } = state;
+  return { ...rest, ...(within && { since: Math.floor(Date.now() / 1000 - Number(within)) }) };
+};
 
-async function load() {
-  const query = after === undefined ? { limit: KEPT } : { after, limit: KEPT };
-  const { items, last } = await ask("/events", { query });
-  for (const each of items) events.set(each.sequence, each);
-  for (const old of [...events.keys()].slice(0, Math.max(0, events.size - KEPT))) events.delete(old);
-  after = last ?? after;
-  return {};
-}
+const page = live(() => ask("/events/archive", { query: { ...filter(), limit: SIZE, ...(cursor && { cursor }) } }), show);
 
-function go(offset) {
-  state.offset = offset;
-  write(state, DEFAULTS);
-  show();
-}
-
-function show() {
-  kinds();
-  const found = [...events.values()].reverse().filter(wanted);
-  if (found.length && state.offset >= found.length) state.offset = 0;
-  const items = found.slice(state.offset, state.offset + SIZE);
+function show({ items, next: behind }) {
   table.show(items);
-  byId("empty").hidden = found.length > 0;
-  pager(found.length, state.offset, SIZE, items.length, go);
+  next = behind;
+  byId("empty").hidden = items.length > 0;
+  byId("older").disabled = !next;
+  byId("latest").disabled = !cursor;
+  const given = Object.entries(filter()).filter(([, value]) => value);
+  byId("export").href = `/api/v1/events/archive.csv?${new URLSearchParams([...given, ["style", "spreadsheet"]])}`;
 }
 
-function wanted(event) {
-  if (state.kind && event.kind !== state.kind) return false;
-  const text = `${event.text} ${event.who} ${JSON.stringify(event.data)}`.toLowerCase();
-  return text.includes(state.q.toLowerCase());
+/** Show the events behind a cursor. */
+function turn(to) {
+  cursor = to;
+  write(state, DEFAULTS);
+  page.refresh();
 }
 
-/** Offer the kinds of the known events, and the one in the address. */
-function kinds() {
-  const select = form.elements.kind;
-  const there = new Set([...events.values()].map((each) => each.kind));
-  if (state.kind) there.add(state.kind);
-  const known = new Set([...select.options].map((each) => each.value));
-  for (const kind of [...there].sort()) if (!known.has(kind)) select.append(h("option", { value: kind }, kind));
-  if (!known.has(state.kind)) select.value = state.kind; // else another may just have been chosen
-}
+byId("older").addEventListener("click", () => turn(next));
+byId("latest").addEventListener("click", () => turn(null));
 
 function more(event) {
   const facts = Object.keys(event.data).length;
