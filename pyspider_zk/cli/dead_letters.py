@@ -13,6 +13,7 @@ from pyspider_zk.cli.output import console, json_option, moment
 from pyspider_zk.cli.projects import with_options
 from pyspider_zk.cli.target import (
     ITS_QUEUE,
+    ClusterTarget,
     connected,
     find_target,
     message_queue_of,
@@ -22,6 +23,7 @@ from pyspider_zk.cli.target import (
 from pyspider_zk.cluster.event_log import EventLog
 from pyspider_zk.cluster.events import Event, EventKind
 from pyspider_zk.cluster.tree import Tree
+from pyspider_zk.components.wiring import names_zookeeper
 from pyspider_zk.errors import ClusterError, ConfigError
 from pyspider_zk.queues.api import DeadLetter, SlotQueues
 from pyspider_zk.queues.connect import connect
@@ -53,7 +55,7 @@ def dead_letters() -> None:
 @click.pass_obj
 def show(options: dict[str, Any], as_json: bool, limit: int) -> None:
     """Show the latest dead letters, newest first."""
-    with _slot_queues(options) as queues:
+    with _slot_queues(options, _owner(options)) as queues:
         letters, total = queues.dead_letters(limit), queues.dead()
     if as_json:
         click.echo(json.dumps({"total": total, "letters": [letter_dict(each) for each in letters]}))
@@ -93,40 +95,43 @@ def _apply(
     """
     if bool(tags) == every:
         raise click.UsageError("name tags from `dead-letters list`, or use --all")
-    with _slot_queues(options) as queues:
+    owner = _owner(options)
+    with _slot_queues(options, owner) as queues:
         chosen = list(tags) or [each.tag for each in reversed(queues.dead_letters(queues.dead()))]
         count = act(queues, chosen)
     text = f"{count} dead letter{'' if count == 1 else 's'} {done}"
     say(text)
-    _record(options, text)
+    if owner and count:
+        _record(owner, text)
     missing = len(set(tags)) - count
     if missing > 0:
         raise ClusterError(f"{missing} of these tags {'is' if missing == 1 else 'are'} not there")
 
 
-def _record(options: dict[str, Any], text: str) -> None:
-    """Write an event, if it is known whose letters these are."""
-    found = find_target(options)
-    if found is None:
-        return
+def _owner(options: dict[str, Any]) -> ClusterTarget | None:
+    """Return the cluster whose letters these are, None if only their queue is named."""
+    if message_queue_of(options) and not names_zookeeper(options):
+        return None
+    return find_target(options)
+
+
+def _record(owner: ClusterTarget, text: str) -> None:
     event = Event(EventKind.DEAD_LETTERS, text, time.time(), user())
     try:
-        with connected(found.settings) as connection:
-            EventLog(connection, Tree(found.settings.root)).append(event)
+        with connected(owner.settings) as connection:
+            EventLog(connection, Tree(owner.settings.root)).append(event)
     except ClusterError as error:
         say(f"it is not in the event log: {error}", err=True)
 
 
 @contextmanager
-def _slot_queues(options: dict[str, Any]) -> Iterator[SlotQueues]:
+def _slot_queues(options: dict[str, Any], owner: ClusterTarget | None) -> Iterator[SlotQueues]:
     """Open the slot queues of the command's cluster.
 
     Raises:
         ConfigError: no message queue is configured, or a cluster cannot use it.
     """
-    url = message_queue_of(options)
-    if not url and (found := find_target(options)):
-        url = found.message_queue
+    url = message_queue_of(options) or (owner.message_queue if owner else None)
     if not url:
         raise ConfigError(
             [

@@ -1,23 +1,31 @@
 """Archive: tables of our own beside the projects, for what is looked up weeks later."""
 
-from functools import cached_property
+import threading
+import time
+from collections.abc import Callable
 from typing import Any
 
+import sqlalchemy
 from pyspider.database.sqlalchemy.connections import Connections
 from pyspider.database.sqlite.projectdb import ProjectDB
 from sqlalchemy import Executable, Table
 from sqlalchemy.exc import SQLAlchemyError
 
-from pyspider_zk.errors import Unavailable
+from pyspider_zk.errors import Unavailable, brief
 
 BY_SQLALCHEMY = "pyspider.database.sqlalchemy.projectdb"
+
+PAUSE = 1.0
+"""Seconds after a connection that failed in which nobody else waits for one."""
+
+_NEVER = float("-inf"), ""
 
 
 class Archive:
     """Some tables in the database that has the projects; they are made if they are missing.
 
-    Threads: any; calls block for the database. Each statement is a transaction of its own. Nothing
-    is connected before the first.
+    Threads: any; calls block for the database and raise ``Unavailable`` if that cannot be used now.
+    Each statement is a transaction of its own. Nothing is connected before the first.
 
     Args:
         projectdb: pyspider's.
@@ -27,47 +35,71 @@ class Archive:
     def __init__(self, projectdb: Any, *tables: Table) -> None:
         self._projectdb = projectdb
         self._tables = tables
+        self._lock = threading.Lock()  # of the connections while they are made
+        self._connections: Any = None
+        self._away = _NEVER
 
     def rows(self, statement: Executable) -> list[dict[str, Any]]:
-        """Return the rows of a query; raise ``Unavailable`` if there is no answer."""
-        try:
-            found: list[dict[str, Any]] = self._connections.rows(statement)
-        except SQLAlchemyError as error:
-            raise _away(error) from error
+        """Return the rows of a query."""
+        found: list[dict[str, Any]] = self._ask(lambda tables: tables.rows(statement))
         return found
 
     def change(self, statement: Executable) -> int:
-        """Change rows; return how many. Raise ``Unavailable`` if there is no answer."""
-        try:
-            return int(self._connections.change(statement))
-        except SQLAlchemyError as error:
-            raise _away(error) from error
+        """Change rows; return how many."""
+        return int(self._ask(lambda tables: tables.change(statement)))
 
     def close(self) -> None:
-        """Close its connections."""
-        if own := vars(self).pop("_connections", None):
+        """Close its connections; the next statement connects anew."""
+        with self._lock:
+            own, self._connections = self._connections, None
+            self._away = _NEVER
+        if own is not None:
             own.close()
 
-    @cached_property
-    def _connections(self) -> Any:
-        connections = _connected(self._projectdb)
+    def _ask(self, question: Callable[[Any], Any]) -> Any:
+        try:
+            return question(self._connected())
+        except SQLAlchemyError as error:
+            raise Unavailable(_fault(error)) from error
+
+    def _connected(self) -> Any:
+        with self._lock:
+            if self._connections is None:
+                until, fault = self._away
+                if time.monotonic() < until:
+                    raise Unavailable(fault)
+                try:
+                    self._connections = self._connect()
+                except SQLAlchemyError as error:
+                    self._away = time.monotonic() + PAUSE, _fault(error)
+                    raise
+            return self._connections
+
+    def _connect(self) -> Any:
+        address = _address(self._projectdb)
+        if address is None:
+            kind = type(self._projectdb).__name__
+            raise Unavailable(f"a project database of class {kind} keeps no archive")
+        connections = Connections(address)
         for table in self._tables:
             connections.create(table)
         return connections
 
 
-def _connected(projectdb: Any) -> Any:
-    if type(projectdb) is ProjectDB:
-        return Connections(f"sqlite:///{projectdb.path}")
-    if type(projectdb).__module__ == BY_SQLALCHEMY:
-        return Connections(projectdb._connections.engine.url)
-    raise Unavailable(f"a project database of class {type(projectdb).__name__} keeps no archive")
-
-
 def keeps_archives(projectdb: Any) -> bool:
     """Return whether a project database is of a class that keeps archives."""
-    return type(projectdb) is ProjectDB or type(projectdb).__module__ == BY_SQLALCHEMY
+    return _address(projectdb) is not None
 
 
-def _away(error: SQLAlchemyError) -> Unavailable:
-    return Unavailable(f"the project database does not answer: {error}")
+def _address(projectdb: Any) -> sqlalchemy.URL | None:
+    if type(projectdb) is ProjectDB:
+        return sqlalchemy.URL.create("sqlite", database=projectdb.path)
+    if type(projectdb).__module__ == BY_SQLALCHEMY:
+        url: sqlalchemy.URL = projectdb._connections.engine.url
+        return url
+    return None
+
+
+def _fault(error: SQLAlchemyError) -> str:
+    """Say why, without the statement, which SQLAlchemy quotes."""
+    return f"the archive cannot be used: {brief(getattr(error, 'orig', None) or error)}"

@@ -7,9 +7,12 @@ from pyspider.database.sqlalchemy.tables import KEY, MYSQL, NUMBER, TEXT
 from sqlalchemy import Column, MetaData, Select, Table, delete, insert, select
 
 from pyspider_zk.databases.archive import Archive
+from pyspider_zk.tasks.database import answered
 
 KEPT = 50
 """How many versions of a project are kept, the newest."""
+
+DROPPED_AT_ONCE = 500  # projects
 
 APART = 0.001  # seconds between two versions of a project, at least
 
@@ -47,6 +50,7 @@ class ScriptVersions:
     """
 
     def __init__(self, projectdb: Any) -> None:
+        self._projectdb = projectdb
         self._archive = Archive(projectdb, _TABLE)
 
     def keep(self, project: str, script: str, who: str, at: float) -> None:
@@ -74,6 +78,14 @@ class ScriptVersions:
         """Return the script of a version, None if there is no such version."""
         found = self._archive.rows(_of(project, "script").where(_TABLE.c.saved_at == saved_at))
         return found[0]["script"] if found else None
+
+    def forget_gone(self) -> None:
+        """Drop the versions of projects that are gone."""
+        kept = self._archive.rows(select(_TABLE.c.project).distinct())  # before those there are
+        there = answered(lambda: list(self._projectdb.get_all(fields=["name"])))
+        gone = sorted({row["project"] for row in kept} - {row["name"] for row in there})
+        for start in range(0, len(gone), DROPPED_AT_ONCE):
+            self.drop(gone[start : start + DROPPED_AT_ONCE])
 
     def drop(self, projects: Collection[str]) -> None:
         """Drop all versions of projects."""

@@ -285,5 +285,5 @@ class TaskCounts:
             averages.event(key, sum(each))
             averages.counters[key].cache_event += len(each) - 1  # that was one
             project, event = key
-            microseconds = round(1e6 * sum(min(max(one, 0.0), LONGEST_TIME) for one in each))
+            microseconds = round(1e6 * sum(min(LONGEST_TIME, max(0.0, one)) for one in each))
             self._new.update({key: microseconds, (project, TIMES[event]): len(each)})

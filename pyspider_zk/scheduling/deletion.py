@@ -3,14 +3,13 @@
 import logging
 import time
 from collections.abc import Collection
-from contextlib import closing, suppress
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from pyspider_zk.databases.tables import drop_tables
-from pyspider_zk.errors import DatabaseAway, FenceClosed, Unavailable
+from pyspider_zk.errors import DatabaseAway, FenceClosed
 from pyspider_zk.projects.rows import split_group
-from pyspider_zk.projects.script_versions import ScriptVersions
 from pyspider_zk.scheduling.engine import TaskEngine
 from pyspider_zk.scheduling.project import LoadedProject
 from pyspider_zk.scheduling.project_set import ProjectSet
@@ -67,18 +66,9 @@ class Deletion:
         self._engine.databases.check_all(names)
         drop = partial(_drop_rows, self._engine.projectdb, names)
         self._engine.databases.together(names, drop)
-        self._drop_versions(names)
         for name in names:
             self._projects.forget(name)
             self._projects.news.add(self._engine.fence.slot(name))
-
-    def _drop_versions(self, names: Collection[str]) -> None:
-        """Drop the versions of their scripts; if that fails they stay, which is logged."""
-        try:
-            with closing(ScriptVersions(self._engine.projectdb.unguarded)) as versions:
-                versions.drop(names)
-        except Unavailable as error:
-            logger.warning("versions of the scripts of %d projects stay: %s", len(names), error)
 
     def drop_data(self, names: Collection[str]) -> None:
         """Drop the tasks and results of projects, in one transaction of each database.

@@ -47,6 +47,7 @@ class EventArchiving:
     Args:
         leads: whether this member does.
         archive: None: the project database is of a class that keeps none.
+        tidy: what else is tidied whenever old events are deleted; may raise ``Unavailable``.
     """
 
     def __init__(
@@ -54,11 +55,13 @@ class EventArchiving:
         leads: Callable[[], bool],
         log: EventLog,
         archive: EventArchive | None,
+        tidy: Callable[[], object] = lambda: None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._leads = leads
         self._log = log
         self._archive = archive
+        self._tidy_more = tidy
         self._clock = clock
         self._archived: set[int] = set()  # of the events in the log
         self._tidied = float("-inf")
@@ -84,6 +87,7 @@ class EventArchiving:
 
     def _turn(self) -> float:
         if not self._leads():
+            self._archived.clear()
             return INTERVAL
         try:
             self.look()
@@ -126,6 +130,7 @@ class EventArchiving:
         now = self._clock()
         if now - self._tidied >= TIDYING:
             archive.trim(now - KEPT_FOR)
+            self._tidy_more()
             self._tidied = now
 
     def _make_room(self, numbers: list[int], error: Unavailable) -> None:

@@ -273,17 +273,23 @@ class ClusterScheduler(TaskEngine):
             self.calls.close()
             if ownership is not None:
                 self.slot_scheduler.handover.give_up_all(ownership, planned=orderly)
-                self.slot_scheduler.add_history()
         except ClusterError as error:
             logger.warning("nothing could be handed over: %s", error)
         finally:
             self._services.stop()
+            self._finish_history()
             if ownership is not None:
                 ownership.stop(self._returns_within if orderly else 0.0)
             self._arrivals.stop()
             self.rpc.stop()
             self._router.close()
             self.slot_scheduler.queues.close()
+
+    def _finish_history(self) -> None:
+        try:
+            self.slot_scheduler.add_history()
+        except Unavailable as error:
+            logger.warning("what was counted last is not in the history: %s", error)
 
     def _loop(self, after_round: Callable[[], None]) -> None:
         """Run round after round; no error in a round ends this process.

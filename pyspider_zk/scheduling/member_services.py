@@ -19,6 +19,7 @@ from pyspider_zk.jobs.local_jobs import LocalJobs
 from pyspider_zk.jobs.model import Claimant
 from pyspider_zk.jobs.queue import JobQueue
 from pyspider_zk.jobs.runner import JobRunner
+from pyspider_zk.projects.script_versions import ScriptVersions
 from pyspider_zk.queues.api import Queues, WorkQueues
 from pyspider_zk.scheduling.alert_webhook import AlertWebhook
 from pyspider_zk.scheduling.census import Census, ClusterLook
@@ -130,7 +131,9 @@ class MemberServices:
     def _archive(self, ownership: Ownership, events: EventLog) -> None:
         projectdb = self._engine.projectdb.unguarded
         archive = EventArchive(projectdb) if keeps_archives(projectdb) else None
-        archiving = EventArchiving(lambda: ownership.leading, events, archive)
+        scripts = ScriptVersions(projectdb)
+        self._running.callback(scripts.close)
+        archiving = EventArchiving(lambda: ownership.leading, events, archive, scripts.forget_gone)
         self._running.callback(archiving.stop)
         archiving.start()
 

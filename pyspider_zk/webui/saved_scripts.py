@@ -11,6 +11,7 @@ from typing import Any
 from flask import has_request_context
 
 from pyspider_zk.errors import Unavailable
+from pyspider_zk.projects.rows import is_number
 from pyspider_zk.projects.script_versions import ScriptVersions
 from pyspider_zk.webui.api.backend import user
 from pyspider_zk.webui.page_data import ShownProjects
@@ -42,16 +43,19 @@ class SavingProjects(ShownProjects):
             return self._database().update(name, changes)
         before = self.get(name, ["script", "updatetime"])
         found = self._database().update(name, changes)
-        if before:
+        if before and found:
             self._keep(name, before, changes["script"])
         return found
 
     def _keep(self, name: str, before: Mapping[str, Any] | None, script: str) -> None:
-        who = user() if has_request_context() else ""
+        who, now = user() if has_request_context() else "", time.time()
         try:
-            if before:
-                at = before["updatetime"] or 0.0
+            if before is None:
+                self._versions.drop([name])  # those of another project that had the name
+            else:
+                at = before["updatetime"]  # anybody may have written it
+                at = at if is_number(at) and at < now else now
                 self._versions.keep(name, before["script"] or "", "", at)
-            self._versions.keep(name, script, who, time.time())
+            self._versions.keep(name, script, who, now)
         except Unavailable as error:
             logger.warning("the script of %s is saved, but its versions are not: %s", name, error)

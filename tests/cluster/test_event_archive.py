@@ -105,7 +105,7 @@ def test_a_database_that_is_away_or_keeps_none_says_so(tmp_path: Path) -> None:
     projectdb = connect_database(f"sqlite+projectdb:///{tmp_path}/project.db")
     projectdb.path = str(tmp_path)
 
-    with pytest.raises(Unavailable, match="the project database does not answer"):
+    with pytest.raises(Unavailable, match="the archive cannot be used"):
         EventArchive(projectdb).find(ALL)
     with pytest.raises(Unavailable, match="of class ProjectDB keeps no archive"):
         EventArchive(ProjectDB([])).append(EVENTS)

@@ -41,6 +41,17 @@ def test_the_newest_are_kept_in_the_order_of_saving_whatever_the_clocks_say(
     assert found == [str(number) for number in range(KEPT + 1, 1, -1)]
 
 
+def test_those_of_projects_that_are_gone_go(backend: Databases) -> None:
+    projectdb = backend.connect("project")
+    projectdb.insert("there", {"script": "s"})
+    with closing(ScriptVersions(projectdb)) as versions:
+        for project in ("there", "gone"):
+            versions.keep(project, "s", "", AT)
+        versions.forget_gone()
+        assert versions.versions("there") == [(AT, "")]
+        assert versions.versions("gone") == []
+
+
 def test_a_database_that_can_keep_none_says_so() -> None:
     with pytest.raises(Unavailable, match="class object keeps no archive"):
         ScriptVersions(object()).versions("p")

@@ -34,11 +34,13 @@ class ArchivedLog:
     Attributes:
         leads: whether who archives is the leader.
         now: the time of who archives.
+        tidied: when something else was tidied.
     """
 
     def __init__(self, connection: Connection, settings: Settings, folder: Path) -> None:
         self.leads = True
         self.now = NOW
+        self.tidied: list[float] = []
         self.path = folder / "project.db"
         self.log = EventLog(connection, Tree(settings.root))
         self._connection = connection
@@ -49,7 +51,8 @@ class ArchivedLog:
 
     def archiving(self) -> EventArchiving:
         """Return a new leader's."""
-        return EventArchiving(lambda: self.leads, self.log, self.archive(), lambda: self.now)
+        tidy, now = lambda: self.tidied.append(self.now), lambda: self.now
+        return EventArchiving(lambda: self.leads, self.log, self.archive(), tidy, now)
 
     def write(self, *numbers: int) -> None:
         """Write events of the group of scripts, all at once."""
@@ -171,6 +174,7 @@ def test_the_archive_forgets_what_is_old(cluster: ArchivedLog) -> None:
     cluster.now += TIDYING
     archiving.look()
     assert cluster.archived() == []
+    assert cluster.tidied == [NOW, NOW + KEPT_FOR + 5, cluster.now]
 
 
 def test_a_database_that_keeps_none_leaves_the_log(cluster: ArchivedLog, caplog: Any) -> None:

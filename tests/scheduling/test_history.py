@@ -83,7 +83,7 @@ def test_a_clock_that_jumps_adds_no_step_of_the_time_between() -> None:
     assert sum(filter(None, read_history(queues.history, "", "day", NOON + 9000)["pending"])) == 10
 
 
-@pytest.mark.parametrize("seconds", [1e308, -5.0, float("inf")])
+@pytest.mark.parametrize("seconds", [1e308, -5.0, float("inf"), float("nan")])
 def test_a_time_that_no_fetch_takes_does_not_spoil_the_others(seconds: float) -> None:
     queues = MemoryBroker().queues(SLOTS)
     counts, member = adding(queues)

@@ -126,5 +126,5 @@ def test_without_an_archive_the_log_answers(
         "stop of 2 projects was asked for",
     ]
     assert rest["next"] is None
-    assert "only the latest events: the project database does not answer" in page["missing"][0]
-    assert "does not answer" in ask(client, 503, ".csv")["detail"]
+    assert "only the latest events: the archive cannot be used" in page["missing"][0]
+    assert "cannot be used" in ask(client, 503, ".csv")["detail"]

@@ -77,3 +77,22 @@ def test_a_version_that_cannot_be_kept_undoes_no_save_and_is_logged(
     assert ui.config["projectdb"].get("p")["script"] == "secret"
     assert "the script of p is saved, but its versions are not" in caplog.text
     assert "secret" not in caplog.text
+
+
+def test_a_version_is_never_of_the_future(
+    client: Client, ui: ClusterWebUI, versions: ScriptVersions
+) -> None:
+    ui.config["projectdb"]._execute("UPDATE projectdb SET updatetime = 1e18")
+    for script in ("one", "two"):
+        send(client, "PUT", "/dav/p.py", data=script.encode())
+    assert told(versions, "p") == [("two", "ann"), ("one", "ann"), ("old", "")]
+
+
+def test_a_project_shows_no_version_of_another_that_had_its_name(
+    client: Client, ui: ClusterWebUI, versions: ScriptVersions
+) -> None:
+    send(client, "PUT", "/dav/p.py", data=b"edited")
+    ui.config["projectdb"].drop("p")
+    assert ui.config["projectdb"].update("p", {"script": "late"}) == 0
+    send(client, "POST", "/debug/p/save", data={"script": "new"})
+    assert told(versions, "p") == [("new", "ann")]

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from pyspider.webui.app import app as stock_app
 
+from pyspider_zk.webui.api.scripts import MOST_LINES
 from pyspider_zk.webui.instance import ClusterWebUI
 from pyspider_zk.webui.users import Role, change_users
 from tests.support.live_cluster import LiveCluster
@@ -74,6 +75,33 @@ def test_another_script_than_the_expected_one_is_not_replaced(client: Any) -> No
         assert put(client, "p", TWO, **{"if": expected}).status_code == 409
     assert ask(client, "p/script")["script"] == ONE
     assert put(client, "p", TWO, **{"if": digest(ONE)}).status_code == 200
+
+
+def test_what_happens_meanwhile_is_no_fault_of_the_database(
+    client: Any, ui: ClusterWebUI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    projectdb = ui.config["projectdb"]
+    insert = projectdb.insert
+    monkeypatch.setattr(projectdb, "insert", lambda *args: (insert(*args), 1 / 0))
+    assert "just been created" in put(client, "p", ONE).get_json()["detail"]
+    monkeypatch.setattr(projectdb, "update", lambda *_: 0)
+    answer = put(client, "p", TWO)
+    assert (answer.status_code, ask(client, "p/script")["script"]) == (409, ONE)
+
+
+def test_a_name_that_the_database_has_no_tables_for_is_refused(
+    client: Any, ui: ClusterWebUI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ui.config["projectdb"], "verify_project_name", lambda _: False)
+    assert "too long for the database" in put(client, "p", ONE).get_json()["detail"]
+    ask(client, "p", 404)
+
+
+def test_scripts_that_are_too_long_are_not_compared(client: Any) -> None:
+    for line in ("a", "b"):
+        put(client, "p", f"{line}\n" * (MOST_LINES + 1))
+    new = ask(client, "p/versions")["items"][0]
+    assert "are not compared" in ask(client, f"p/versions/{new['saved_at']}")["diff"]
 
 
 def test_a_script_that_does_not_compile_is_saved_and_the_fault_told(client: Any) -> None:
@@ -144,10 +172,10 @@ def test_what_is_not_there_is_not_found(client: Any) -> None:
 def test_versions_that_cannot_be_read_are_told(client: Any, ui: ClusterWebUI) -> None:
     ui.config["projectdb"]._database()._execute('CREATE TABLE "pyspider-zk-scripts" (x)')
     assert put(client, "p", ONE).status_code == 201
-    assert "does not answer" in ask(client, "p/versions", 503)["detail"]
+    assert "cannot be used" in ask(client, "p/versions", 503)["detail"]
 
 
-def test_a_scheduler_is_told_and_a_deletion_takes_the_versions(
+def test_a_scheduler_is_told_and_versions_end_with_their_project(
     client: Any, cluster: LiveCluster, eventually: Eventually
 ) -> None:
     admin = {"auth": ("admin", "password")}

@@ -12,7 +12,7 @@ from flask_login import current_user
 from marshmallow import Schema, ValidationError, fields, validate
 
 from pyspider_zk.cluster.events import EventKind
-from pyspider_zk.errors import Conflict, LockedProjects, NotFound
+from pyspider_zk.errors import BadMessage, Conflict, LockedProjects, NotFound, Unavailable
 from pyspider_zk.jobs.operations import is_locked
 from pyspider_zk.projects.names import check_project_name
 from pyspider_zk.projects.rows import ACTIVE, is_text
@@ -26,6 +26,9 @@ from pyspider_zk.webui.audit import change_event
 blueprint = Part("scripts", __name__, description="Scripts of projects and their versions")
 
 Row = Mapping[str, Any]
+
+MOST_LINES = 5_000
+"""Of scripts that are compared: time grows with their square, and anybody who may look may ask."""
 
 _COLUMNS = ["name", "script", "updatetime", "status", "group"]
 
@@ -123,7 +126,10 @@ def save_script(asked: dict[str, Any], name: str) -> tuple[dict[str, Any], int]:
     check_project_name(name)
     row, script = _row(name), asked["script"]
     _check_replaced(name, row, asked.get("replaces"))
-    answered(lambda: _save(name, row, script))
+    if row is None:
+        _create(name, script)
+    else:
+        _replace(name, row, script)
     text = f"save the script of {name}"
     tell(change_event(request.environ, EventKind.SCRIPT, [name], text, _announced()))
     status = HTTPStatus.CREATED if row is None else HTTPStatus.OK
@@ -134,7 +140,7 @@ def save_script(asked: dict[str, Any], name: str) -> tuple[dict[str, Any], int]:
 @blueprint.tells(ScriptVersionsSchema, errors=(400, 404))
 def list_versions(name: str) -> dict[str, Any]:
     """List the versions of a project's script that are kept, the newest first."""
-    _found(name)
+    _found(name, "name")
     return {"items": backend().scripts.versions(name)}
 
 
@@ -143,12 +149,12 @@ def list_versions(name: str) -> dict[str, Any]:
 @blueprint.tells(OneVersionSchema, errors=(400, 404))
 def get_version(query: dict[str, Any], name: str, saved_at: float) -> dict[str, Any]:
     """Return a version of a script, and how it differs from the one before or another."""
-    _found(name)
+    _found(name, "name")
     known = {each.saved_at: each for each in backend().scripts.versions(name)}
     older = max((at for at in known if at < saved_at), default=None)
     against = query.get("against", older)
     before, after = (_version(name, at, known) for at in (against, saved_at))
-    diff = _diff(before, after, str(against or ""), str(saved_at))
+    diff = _diff(before, after, "" if against is None else str(against), str(saved_at))
     return {**known[saved_at]._asdict(), "script": after, "against": against, "diff": diff}
 
 
@@ -164,16 +170,19 @@ def _version(name: str, saved_at: float | None, known: Mapping[float, ScriptVers
 
 def _diff(before: str, after: str, old: str, new: str) -> str:
     lines = before.split("\n"), after.split("\n")
+    if max(map(len, lines)) > MOST_LINES:
+        return f"--- {old}\n+++ {new}\nscripts of more than {MOST_LINES} lines are not compared"
     return "\n".join(difflib.unified_diff(*lines, fromfile=old, tofile=new, lineterm=""))
 
 
-def _row(name: str) -> Row | None:
-    found: Row | None = answered(lambda: backend().config["projectdb"].get(name, fields=_COLUMNS))
+def _row(name: str, *columns: str) -> Row | None:
+    projectdb, wanted = backend().config["projectdb"], columns or _COLUMNS
+    found: Row | None = answered(lambda: projectdb.get(name, fields=wanted))
     return found
 
 
-def _found(name: str) -> Row:
-    row = _row(name)
+def _found(name: str, *columns: str) -> Row:
+    row = _row(name, *columns)
     if row is None:
         raise NotFound(f"there is no project {name!r}")
     return row
@@ -193,14 +202,32 @@ def _check_replaced(name: str, row: Row | None, expected: str | None) -> None:
         raise Conflict(f"project {name!r} has {what}")
 
 
-def _save(name: str, row: Row | None, script: str) -> None:
+def _create(name: str, script: str) -> None:
+    """Add a project.
+
+    Raises:
+        BadMessage: the database can have no tables of that name.
+        Conflict: another one has just added it.
+        Unavailable: the database does not answer.
+    """
     projectdb, config = backend().config["projectdb"], backend().config
-    if row is None:
-        limits = {"rate": config.get("max_rate", 1), "burst": config.get("max_burst", 3)}
-        projectdb.insert(name, {"name": name, "script": script, "status": "TODO", **limits})
-    else:
-        status = {"status": "CHECKING"} if row["status"] in ACTIVE else {}
-        projectdb.update(name, {"script": script, **status})
+    if not projectdb.verify_project_name(name):
+        raise BadMessage(f"project name {name!r} is too long for the database")
+    limits = {"rate": config.get("max_rate", 1), "burst": config.get("max_burst", 3)}
+    project = {"name": name, "script": script, "status": "TODO", **limits}
+    try:
+        projectdb.insert(name, project)
+    except Exception as error:  # each database has its own errors
+        if _row(name) is not None:
+            raise Conflict(f"project {name!r} has just been created: look at it") from error
+        raise Unavailable(f"the database does not answer: {error!r}") from error
+
+
+def _replace(name: str, row: Row, script: str) -> None:
+    projectdb = backend().config["projectdb"]
+    status = {"status": "CHECKING"} if row["status"] in ACTIVE else {}
+    if not answered(lambda: projectdb.update(name, {"script": script, **status})):
+        raise Conflict(f"project {name!r} has just been deleted")
 
 
 def _announced() -> str:
