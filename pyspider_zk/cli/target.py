@@ -18,7 +18,6 @@ from pyspider_zk.config import SECRET_FILE_VARIABLE, SECTION, Settings, settings
 from pyspider_zk.databases.connecting import DATABASES
 from pyspider_zk.errors import ClusterError, ConfigError, Unavailable
 from pyspider_zk.local.folder import Running, running_in, with_password, zookeeper_environ
-from pyspider_zk.tasks.highest_seal import highest_seal
 from pyspider_zk.zookeeper.connection import Connection
 
 GlobalOptions = Mapping[str, Any]
@@ -154,6 +153,8 @@ def sealed_in(options: GlobalOptions, root: str) -> int:
         ConfigError: its URL is none that can work.
         Unavailable: it does not answer.
     """
+    from pyspider_zk.tasks.highest_seal import highest_seal  # it loads SQLAlchemy
+
     url = databases_of(options).get("taskdb")
     try:
         return highest_seal(url, root) if url else 0

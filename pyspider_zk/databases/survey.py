@@ -11,7 +11,6 @@ from contextlib import closing
 from pathlib import Path
 
 from pyspider_zk.databases.facts import DatabaseFacts, DatabaseFileFacts
-from pyspider_zk.databases.server_survey import survey_server
 from pyspider_zk.databases.urls import server_address, sqlite_path
 
 SQLITE_PATIENCE = 2.0  # seconds
@@ -38,6 +37,8 @@ def survey(kind: str, url: str) -> DatabaseFacts | None:
     address = server_address(kind, url)
     if address is None:
         return None
+    from pyspider_zk.databases.server_survey import survey_server  # it loads SQLAlchemy
+
     return survey_server(kind, address)
 
 

@@ -15,7 +15,6 @@ from pyspider_zk.tasks.failure_table import AboutFailures
 from pyspider_zk.tasks.filters import TaskFilter
 from pyspider_zk.tasks.pages import ActivePage, FoundPage
 from pyspider_zk.tasks.seals import UNSEALED, Seals
-from pyspider_zk.tasks.shared import SharedTasks
 from pyspider_zk.tasks.sqlite import SqliteTasks
 from pyspider_zk.tasks.writes import TaskWrite
 
@@ -226,5 +225,7 @@ def task_database(taskdb: Any) -> TaskDatabase:
     if type(taskdb) is sqlite.TaskDB:
         return SqliteTasks(taskdb)
     if type(taskdb).__module__ == BY_SQLALCHEMY:
+        from pyspider_zk.tasks.shared import SharedTasks  # it loads SQLAlchemy
+
         return SharedTasks(taskdb)
     raise ConfigError([f"taskdb: a {type(taskdb).__name__} cannot be used: {servers.REMEDY}"])

@@ -473,7 +473,7 @@ def test_an_order_is_found_by_who_gave_it_among_the_orders_and_exported(
 def test_an_event_leads_to_its_batch(page: Page) -> None:
     asked = {"operation": "run", "names": ["blog"], "id": "led_to"}
     page.request.post("/api/v1/batches", data=asked)
-    open_page(page, "events?kind=batch")
+    open_page(page, "events?kind=batch&q=led_to")
     page.locator("#events summary").first.click()
     page.get_by_role("link", name="the batch").first.click()
     expect(page.locator("#detail dd").first).to_have_text("led_to")

@@ -1,8 +1,6 @@
 """``doctor`` examines what the options, config.json, the environment or the folder name."""
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +10,6 @@ import pytest
 from pyspider_zk.config import Settings
 from pyspider_zk.local.services import RedisServer
 from tests.cli.conftest import Run, ended, hosts
-from tests.support.processes import ROOT
 from tests.support.running_cluster import up
 
 Config = Callable[[str], Path]
@@ -185,16 +182,3 @@ def test_packages_are_compared_with_the_lock_file_that_is_named(run: Run, tmp_pa
 
 def test_without_a_cluster_it_says_how_to_name_one(run: Run) -> None:
     assert "name its ZooKeeper" in ended(run("doctor"), 3).output
-
-
-def test_sqlite_is_examined_where_sqlalchemy_is_not_installed(tmp_path: Path) -> None:
-    without = "import sys; sys.modules['sqlalchemy'] = None"
-    code = f"{without}; from pyspider_zk.cli.main import main; main()"
-    urls = [f"--{kind}db=sqlite+{kind}db:///{tmp_path}/{kind}.db" for kind in ("task", "project")]
-    urls.append("--resultdb=sqlalchemy+postgresql+resultdb://u:p@127.0.0.1:1/resultdb")
-    command = [sys.executable, "-c", code, "doctor", "--json", "--zookeeper", "127.0.0.1:1", *urls]
-
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-
-    assert "does not exist; it is made" in findings(done.stdout, "taskdb", "ok"), done.stderr
-    assert "SQLAlchemy is missing" in findings(done.stdout, "resultdb", "failed")

@@ -16,6 +16,7 @@ import pytest
 from pyspider_zk.cluster.alerts import Observation
 from pyspider_zk.cluster.records import Assignment, Cluster, Meta
 from pyspider_zk.config import Settings
+from pyspider_zk.queues.queue_sizes import Waiting
 from pyspider_zk.scheduling import alert_webhook, census
 from pyspider_zk.scheduling.alert_webhook import AlertWebhook, signature, signing_key
 from pyspider_zk.scheduling.census import ClusterLook
@@ -117,7 +118,7 @@ def look(dead: int | None = 0, full: tuple[int, ...] = ()) -> ClusterLook:
     known = {} if dead is None else {"dead_letters": dead}
     sight = Observation(CLUSTER, dead_letters=dead, full=full)
     whole = known if dead is not None else None
-    return ClusterLook(time.monotonic(), sight, whole, {}, {}, 0)
+    return ClusterLook(time.monotonic(), sight, Waiting(whole, {}, {}), 0)
 
 
 def kinds(message: Any, group: str) -> list[str]:
@@ -149,7 +150,7 @@ def test_a_leader_begins_with_everything_even_if_nothing_is_raised(
     receiver: Receiver, start: Start
 ) -> None:
     webhook = start(receiver.url)
-    nothing = ClusterLook(0.0, Observation(), {"dead_letters": 0}, {}, {}, 0)
+    nothing = ClusterLook(0.0, Observation(), Waiting({"dead_letters": 0}, {}, {}), 0)
     webhook.follow(nothing)
     assert receiver.accepted()["alerts"] == []
     webhook.follow(nothing)
