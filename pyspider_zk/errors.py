@@ -37,8 +37,10 @@ CUT = "…"
 def brief(reason: object) -> str:
     """Return a reason as one line of text, cut to ``REASON_LIMIT``.
 
-    An exception that is none of ours is told with its type: its text alone may say nothing.
+    An exception that is none of ours is told with its type: its text alone may say nothing. For one
+    of SQLAlchemy the driver's is told, which quotes no statement.
     """
+    reason = getattr(reason, "orig", None) or reason
     if isinstance(reason, BaseException) and not isinstance(reason, ClusterError):
         reason = f"{type(reason).__name__}: {reason}"
     text = " ".join(str(reason).split()).encode(errors="replace").decode()

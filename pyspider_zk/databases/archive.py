@@ -51,8 +51,12 @@ class Archive:
     def close(self) -> None:
         """Close its connections; the next statement connects anew."""
         with self._lock:
-            own, self._connections = self._connections, None
             self._away = _NEVER
+        self._drop_connections()
+
+    def _drop_connections(self) -> None:
+        with self._lock:
+            own, self._connections = self._connections, None
         if own is not None:
             own.close()
 
@@ -60,6 +64,7 @@ class Archive:
         try:
             return question(self._connected())
         except SQLAlchemyError as error:
+            self._drop_connections()  # a table that is gone is made anew
             raise Unavailable(_fault(error)) from error
 
     def _connected(self) -> Any:
@@ -102,4 +107,4 @@ def _address(projectdb: Any) -> sqlalchemy.URL | None:
 
 def _fault(error: SQLAlchemyError) -> str:
     """Say why, without the statement, which SQLAlchemy quotes."""
-    return f"the archive cannot be used: {brief(getattr(error, 'orig', None) or error)}"
+    return f"the archive cannot be used: {brief(error)}"

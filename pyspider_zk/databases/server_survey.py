@@ -26,8 +26,8 @@ def survey_server(kind: str, address: sqlalchemy.URL) -> DatabaseServerFacts:
             return ask(link, address.host or "", kind == "taskdb")
     except SQLAlchemyError as error:
         raise Unavailable(
-            f"it cannot be used: {brief(getattr(error, 'orig', None) or error)}; start it, or"
-            f" correct the URL of {kind}, special characters %-encoded"
+            f"it cannot be used: {brief(error)}; start it, or correct the URL of {kind},"
+            " special characters %-encoded"
         ) from error
     finally:
         engine.dispose()

@@ -157,8 +157,8 @@ class CensusMeasures:
             yield families.QUEUE_LENGTH.by({q: lengths[q] for q in families.QUEUES if q in lengths})
             yield families.DEAD_LETTERS.one(waiting.dead)
         if waiting.backlog is not None and waiting.parked is not None:
-            aged = (*QueueKind, PARKED)
-            yield families.QUEUE_AGE.by({queue: waiting.oldest.get(queue, 0) for queue in aged})
+            aged, oldest = (*QueueKind, PARKED), waiting.oldest
+            yield families.QUEUE_AGE.by({queue: oldest.get(queue, 0) for queue in aged})
         if look.batches is not None:
             yield families.BATCHES.one(look.batches)
 

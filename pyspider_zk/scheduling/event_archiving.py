@@ -110,15 +110,15 @@ class EventArchiving:
         numbers = self._log.numbers(self._loop.wake)
         self._archived.intersection_update(numbers)
         try:
-            self._tidy(self._archive)
             self._copy([each for each in numbers if each not in self._archived], self._archive)
         except Unavailable as error:
-            self._archive.close()  # a table that is gone is made anew
             self._make_room(numbers, error)
             raise
         self._overflow.answered()
         if len(numbers) > KEPT:
             self._log.trim(KEPT, self._archived)
+        if self._clock() - self._tidied >= TIDYING:
+            self._tidy(self._archive)
 
     def _copy(self, numbers: list[int], archive: EventArchive) -> None:
         for start in range(0, len(numbers), READ_AT_ONCE):
@@ -127,11 +127,13 @@ class EventArchiving:
             self._archived.update(part)
 
     def _tidy(self, archive: EventArchive) -> None:
-        now = self._clock()
-        if now - self._tidied >= TIDYING:
-            archive.trim(now - KEPT_FOR)
-            self._tidy_more()
-            self._tidied = now
+        """Delete what is old; what cannot be deleted waits for the next time, and stops nothing."""
+        self._tidied = self._clock()
+        for forget in (lambda: archive.trim(self._tidied - KEPT_FOR), self._tidy_more):
+            try:
+                forget()
+            except Unavailable as error:
+                logger.warning("what is old is not deleted from the archive: %s", error)
 
     def _make_room(self, numbers: list[int], error: Unavailable) -> None:
         """Delete the oldest events even if they are lost: ZooKeeper has all of them in memory."""

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 from pyspider.database import servers
 from pyspider.database.sqlite import taskdb as sqlite
 
-from pyspider_zk.errors import ConfigError, Unavailable
+from pyspider_zk.errors import ConfigError, Unavailable, brief
 from pyspider_zk.tasks.failure_table import AboutFailures
 from pyspider_zk.tasks.filters import TaskFilter
 from pyspider_zk.tasks.pages import ActivePage, FoundPage
@@ -212,7 +212,7 @@ def answered(question: Callable[[], T]) -> T:
     try:
         return question()
     except Exception as error:  # each database has its own errors
-        raise Unavailable(f"the database does not answer: {error!r}") from error
+        raise Unavailable(f"the database does not answer: {brief(error)}") from error
 
 
 def task_database(taskdb: Any) -> TaskDatabase:

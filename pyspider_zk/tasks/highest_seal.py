@@ -31,8 +31,8 @@ def highest_seal(url: str, cluster: str) -> int:
     try:
         return _highest(engine, cluster)
     except SQLAlchemyError as error:
-        why = brief(getattr(error, "orig", None) or error)
-        raise Unavailable(f"taskdb cannot be read: {why}") from error
+        where = address.host or address.database
+        raise Unavailable(f"taskdb at {where} cannot be read: {brief(error)}") from error
     finally:
         engine.dispose()
 

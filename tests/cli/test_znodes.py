@@ -87,7 +87,7 @@ def test_a_task_database_that_is_away_stops_it(
     result = run("restore", file, "--zookeeper", f"{hosts(cluster)}-restored")
 
     assert result.exit_code == 3
-    assert "taskdb cannot be read" in result.output
+    assert "taskdb at 127.0.0.1 cannot be read" in result.output
     assert "hidden" not in result.output
 
 

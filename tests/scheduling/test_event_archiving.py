@@ -17,6 +17,7 @@ from pyspider_zk.cluster.events import Event
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import Unavailable
+from pyspider_zk.projects.script_versions import ScriptVersions
 from pyspider_zk.scheduling import event_archiving
 from pyspider_zk.scheduling.event_archiving import KEPT, KEPT_FOR, TIDYING, EventArchiving
 from pyspider_zk.zookeeper.connection import Connection
@@ -150,6 +151,21 @@ def test_a_table_that_is_gone_is_made_anew(cluster: ArchivedLog) -> None:
     archiving.look()
 
     assert cluster.archived() == [1]
+
+
+def test_what_cannot_be_tidied_keeps_no_event_from_the_archive(
+    cluster: ArchivedLog, caplog: Any
+) -> None:
+    with closing(sqlite3.connect(cluster.path)) as damaged:
+        damaged.execute("CREATE TABLE `pyspider-zk-scripts` (other)")
+    with closing(ScriptVersions(connect_database(f"sqlite+projectdb:///{cluster.path}"))) as kept:
+        archiving = EventArchiving(lambda: True, cluster.log, cluster.archive(), kept.forget_gone)
+        cluster.write(*range(KEPT + 1))
+        archiving.look()
+
+    assert cluster.archived() == [*range(KEPT + 1)]
+    assert len(cluster.logged()) == KEPT
+    assert "what is old is not deleted from the archive: " in caplog.text
 
 
 def test_events_written_by_hand_hold_no_others_up(cluster: ArchivedLog, connection: Any) -> None:

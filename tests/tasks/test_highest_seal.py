@@ -52,5 +52,5 @@ def test_a_database_without_transactions_has_no_seals() -> None:
 
 
 def test_a_server_that_is_away_is_told() -> None:
-    with pytest.raises(Unavailable, match="taskdb cannot be read"):
+    with pytest.raises(Unavailable, match=r"taskdb at 127\.0\.0\.1 cannot be read"):
         highest_seal("sqlalchemy+postgresql+taskdb://u:hidden@127.0.0.1:1/x", "/crawl")

@@ -216,11 +216,11 @@ def _create(name: str, script: str) -> None:
     limits = {"rate": config.get("max_rate", 1), "burst": config.get("max_burst", 3)}
     project = {"name": name, "script": script, "status": "TODO", **limits}
     try:
-        projectdb.insert(name, project)
-    except Exception as error:  # each database has its own errors
+        answered(lambda: projectdb.insert(name, project))
+    except Unavailable as error:
         if _row(name) is not None:
             raise Conflict(f"project {name!r} has just been created: look at it") from error
-        raise Unavailable(f"the database does not answer: {error!r}") from error
+        raise
 
 
 def _replace(name: str, row: Row, script: str) -> None:

@@ -7,7 +7,7 @@ import { byId, h } from "./dom.js";
 
 const SPANS = { hour: ["Hour", "in the last hour"], day: ["Day", "in a day"], week: ["Week", "in a week"], fortnight: ["Two weeks", "in two weeks"] };
 const FRESH = 60000; // milliseconds: what is counted is added once a minute
-const KEPT = 1000; // the cluster keeps no more events
+const MOST = 1000; // marks of a kind, the latest
 const MARKED = ["died", "joined", "moved", "batch"];
 const MINUTES = 60;
 
@@ -39,7 +39,8 @@ export class HistoryChart {
     if (span === "hour" || (this.known.span === span && Date.now() - this.known.asked < FRESH)) return [];
     try {
       const asked = Date.now();
-      const [data, marks] = await Promise.all([ask("/history", { query: { span, project: this.project } }), this.project ? [] : events()]);
+      const data = await ask("/history", { query: { span, project: this.project } });
+      const marks = this.project ? [] : await events(data.at);
       this.known = { span, asked, data, marks };
       return [];
     } catch (error) {
@@ -61,7 +62,7 @@ export class HistoryChart {
   }
 }
 
-async function events() {
-  const { items } = await ask("/events", { query: { limit: KEPT } });
-  return items.filter((each) => MARKED.includes(each.kind));
+async function events(since) {
+  const found = await Promise.all(MARKED.map((kind) => ask("/events/archive", { query: { kind, since, limit: MOST } })));
+  return found.flatMap(({ items }) => items).sort((a, b) => a.at - b.at);
 }
