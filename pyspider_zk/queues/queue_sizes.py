@@ -4,11 +4,12 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
-from pyspider_zk.errors import ClusterError
+from pyspider_zk.errors import ClusterError, Unavailable
 from pyspider_zk.queues.api import Queues, SlotBacklog
 from pyspider_zk.queues.back_off import BackOff
 from pyspider_zk.queues.names import QueueKind, SlotQueue
 from pyspider_zk.queues.resilient import ResilientQueue
+from pyspider_zk.zookeeper.errors import OUTDATED
 
 logger = logging.getLogger(__name__)
 
@@ -115,4 +116,7 @@ def answer_of(ask: Callable[[], T], missing: list[ClusterError]) -> T | None:
         return ask()
     except ClusterError as error:
         missing.append(error)
-        return None
+    except OUTDATED as error:
+        name = type(error).__name__
+        missing.append(Unavailable(f"ZooKeeper has changed meanwhile ({name})"))
+    return None

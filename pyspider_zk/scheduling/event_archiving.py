@@ -9,6 +9,7 @@ from pyspider_zk.cluster.event_log import EventLog
 from pyspider_zk.errors import ClusterError, Unavailable
 from pyspider_zk.loop import Loop
 from pyspider_zk.outage import Outage
+from pyspider_zk.queues.queue_sizes import answer_of
 
 logger = logging.getLogger("scheduler")
 
@@ -89,10 +90,10 @@ class EventArchiving:
         if not self._leads():
             self._archived.clear()
             return INTERVAL
-        try:
-            self.look()
-        except ClusterError as error:
-            self._outage.failed(error)
+        missing: list[ClusterError] = []
+        answer_of(self.look, missing)
+        if missing:
+            self._outage.failed(missing[0])
             return INTERVAL
         self._outage.answered()
         self._loop.rest(INTERVAL)  # a thousand events shall not be a thousand looks

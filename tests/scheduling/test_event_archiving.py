@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kazoo.exceptions import NoNodeError, NotEmptyError, QuotaExceededError
 from pyspider.database import connect_database
 
 from pyspider_zk.cluster.event_archive import EventArchive
@@ -22,6 +23,7 @@ from pyspider_zk.scheduling import event_archiving
 from pyspider_zk.scheduling.event_archiving import KEPT, KEPT_FOR, TIDYING, EventArchiving
 from pyspider_zk.zookeeper.connection import Connection
 from tests.support.live_cluster import LiveCluster
+from tests.support.zk_faults import Refusal, Refusing
 
 pytestmark = pytest.mark.zk
 
@@ -123,6 +125,24 @@ def test_nothing_is_lost_while_the_database_is_away(
     ]
 
 
+@pytest.mark.parametrize("refusal", [NotEmptyError, NoNodeError, QuotaExceededError])
+def test_what_zookeeper_refuses_is_an_outage(
+    cluster: ArchivedLog,
+    connection: Connection,
+    refusal: Refusal,
+    eventually: Eventually,
+    caplog: Any,
+) -> None:
+    archiving = cluster.archiving()
+    with Refusing(connection).refusing("create", refusal):
+        archiving.start()
+        eventually(lambda: "no event is archived: ZooKeeper" in caplog.text)
+    cluster.write(1)
+    eventually(lambda: cluster.archived() == [1])
+    archiving.stop()
+    assert [each.levelname for each in caplog.records] == ["WARNING"]
+
+
 def test_the_oldest_go_rather_than_fill_zookeeper_which_is_said_once(
     cluster: ArchivedLog, away: Callable[[], None], caplog: Any, monkeypatch: Any
 ) -> None:
@@ -133,7 +153,7 @@ def test_the_oldest_go_rather_than_fill_zookeeper_which_is_said_once(
         with pytest.raises(Unavailable):
             archiving.look()
     away()
-    archiving.look()
+    cluster.archiving().look()
 
     assert cluster.archived() == [*range(200, 1400)]
     assert len([each for each in caplog.messages if "its oldest events are lost" in each]) == 1
