@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 from pyspider.libs.log import LogFormatter
 
-from pyspider_zk.cli.logs import LIMIT, JsonLines, keep_lines_apart
+from pyspider_zk.cli.logs import JsonLines, keep_lines_apart
+from pyspider_zk.components.log_records import LIMIT
 from pyspider_zk.jobs.model import JobName
 from tests.cli.conftest import Run, ended
 from tests.support.processes import PROGRAM, ROOT
