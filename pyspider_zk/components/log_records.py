@@ -12,6 +12,9 @@ LIMIT = 10_000
 # As pyspider and we write a task in a sentence; its id is a hash, or names a callback. Only our own
 # words stand before it: what a page says stands behind it, and may look the same.
 _TASK = re.compile(r"(?:\[\d+\] |[a-z]+ )*([A-Za-z_]\w*):([0-9a-f]{32}|_?on_\w+)(?![^\s,:])")
+_PROJECT = re.compile(
+    r"(?:job \S+, )?(?:[a-z]+ )*project (?!database\b|that\b)([A-Za-z_]\w*)(?![^\s,:])"
+)
 _tracebacks = logging.Formatter()
 
 
@@ -40,6 +43,8 @@ def ids_of(record: logging.LogRecord, message: str) -> dict[str, str]:
         found["project"] = str(record.__dict__["project"])
     if "task" not in found and (task := _TASK.match(message)):
         found |= {"project": task[1], "task": task[2]}
+    if "project" not in found and (project := _PROJECT.match(message)):
+        found["project"] = project[1]
     return found
 
 

@@ -233,6 +233,24 @@ def test_a_task_in_a_sentence_is_found(message: str) -> None:
     assert (told["project"], told["task"]) == ("p", TASK)
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        "project p: it will be tried again",
+        "project p is in quarantine: project q",
+        "load project p error",
+        "job batch-1/3, project p: KeyError('q')",
+    ],
+)
+def test_a_project_in_a_sentence_is_found(message: str) -> None:
+    assert told_by(message)["project"] == "p"
+
+
+def test_what_is_no_project_is_not_taken_for_one() -> None:
+    assert "project" not in told_by("the project database does not answer")
+    assert "project" not in told_by("dropped: project p")
+
+
 @pytest.mark.parametrize("callback", ["on_start", "_on_get_info", "on_finished"])
 def test_a_callback_is_a_task(callback: str) -> None:
     assert told_by(f"new task p:{callback} data:,{callback}")["task"] == callback

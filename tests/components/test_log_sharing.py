@@ -80,8 +80,8 @@ def test_warnings_and_errors_of_all_loggers_are_shared_with_who_and_what(
         try:
             raise KeyError("title")
         except KeyError:
-            logging.getLogger("result").exception("at redis://:HIDDEN@box/0")
-        own.log(45, "%s of %s", "task", {"project": "shop", "taskid": "on_start"})
+            logging.getLogger("tests.of_root").exception("at redis://:HIDDEN@box/0")
+        own.log(45, "project %s is in quarantine", "shop")
     own.error("too late")
     eventually(lambda: len(oldest_first(queues.log)) == 3)
     first, second, third = oldest_first(queues.log)
@@ -92,7 +92,7 @@ def test_warnings_and_errors_of_all_loggers_are_shared_with_who_and_what(
     assert second.message == "at redis://:***@box/0"
     assert second.traceback.startswith("Traceback (most recent call last):\n")
     assert second.traceback.endswith("KeyError: 'title'")
-    assert (third.project, third.task, third.traceback) == ("shop", "on_start", "")
+    assert (third.project, third.task, third.traceback) == ("shop", "", "")
 
 
 def test_whatever_is_logged_it_is_shared_and_what_is_long_is_cut(queues: Queues) -> None:
