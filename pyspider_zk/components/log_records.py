@@ -26,9 +26,9 @@ def message_of(record: logging.LogRecord) -> str:
         return f"{record.msg!r} % {record.args!r}: {error!r}"
 
 
-def shortened(text: str, limit: int = LIMIT) -> str:
+def shortened(text: str) -> str:
     """Return the beginning of a text that is too long, which says so."""
-    return text if len(text) <= limit else f"{text[:limit]}... ({len(text)} characters)"
+    return text if len(text) <= LIMIT else f"{text[:LIMIT]}... ({len(text)} characters)"
 
 
 def traceback_of(record: logging.LogRecord) -> str:
