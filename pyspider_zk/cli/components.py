@@ -194,9 +194,10 @@ def in_cluster(name: str, function: Function) -> Function:
             _check_stock(name, kwargs, current_settings().insecure)
         with ExitStack() as held:
             if option:
-                held.enter_context(_sharing(name))
-                if not is_ours and not kwargs.get("get_object"):
-                    _show(name, held)
+                if not kwargs.get("get_object"):  # as a web UI makes a fetcher of its own
+                    held.enter_context(_sharing(name))
+                    if not is_ours:
+                        _show(name, held)
                 _await_services()
             return work(*args, **kwargs)
 
