@@ -13,6 +13,16 @@ from rich.text import Text
 # Control characters, separators of lines, marks that change the direction of text, half characters.
 _UNSAFE = re.compile("[\0-\x08\x0a-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
+# The password goes to the last @ of the word, because it may hold one. One look at each word:
+# whoever chooses a text must not choose how long this takes.
+_PASSWORD = re.compile(r"(?<!\S)((?>\S*?\w://[^\s:/@]*:))\S+@")
+_OPTION = re.compile(r"([?&]\w*password=)[^\s&]+")
+
+
+def masked(text: str) -> str:
+    """Return the text without the passwords of the URLs in it."""
+    return _PASSWORD.sub(r"\1***@", _OPTION.sub(r"\1***", text))
+
 
 def escaped(text: str) -> str:
     """Return text in one line, with what a terminal would obey as Python writes it."""

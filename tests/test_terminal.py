@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from pyspider_zk.terminal import cell, escaped, say, tell
+from pyspider_zk.terminal import cell, escaped, masked, say, tell
 
 OBEYED = ["\x1b[2J", "\x9b2J", "\x1b]0;title\x07", "\r", "\b", "\u202e", "\ud800"]
 MARKUP = ["[red]", "[/x]", ":smile:", "[fd00::5]:1"]
@@ -30,3 +30,27 @@ def test_markup_is_text(text: str) -> None:
     tell(console, text)
     console.print(cell(text))
     assert console.file.getvalue() == f"{text}\n" * 2  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("at redis://u:HIDDEN@h/0, again", "at redis://u:***@h/0, again"),
+        ("redis+sentinel://:HID@DEN@h,i:1/s/0", "redis+sentinel://:***@h,i:1/s/0"),
+        (
+            "redis+sentinel://u:HIDDEN@h/s?sentinel_username=v&sentinel_password=HIDDEN is bad",
+            "redis+sentinel://u:***@h/s?sentinel_username=v&sentinel_password=*** is bad",
+        ),
+        (
+            "redis+sentinel://h/s?sentinel_password=H@D",
+            "redis+sentinel://h/s?sentinel_password=***",
+        ),
+        ("nothing://h/to?hide=1&p=2", "nothing://h/to?hide=1&p=2"),
+        (
+            "@" + "a://:" * 10**6,
+            "@" + "a://:" * 10**6,
+        ),  # for hours, if each began a look of its own
+    ],
+)
+def test_urls_are_told_without_their_passwords(said: str, told: str) -> None:
+    assert masked(said) == told

@@ -11,7 +11,7 @@ import os
 import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -23,6 +23,7 @@ from pyspider_zk.cli.logs import name_component
 from pyspider_zk.cli.output import Failure
 from pyspider_zk.cluster.records import ComponentKind
 from pyspider_zk.components.identity import presence
+from pyspider_zk.components.log_sharing import shared_log
 from pyspider_zk.components.watchdog import TaskMark, Watchdog
 from pyspider_zk.components.wiring import (
     ALONE_IN_PROCESS,
@@ -32,6 +33,7 @@ from pyspider_zk.components.wiring import (
     current_data_path,
     current_message_queue,
     current_settings,
+    is_one_of_several,
     names_zookeeper,
 )
 from pyspider_zk.databases.connecting import wait_for_databases
@@ -192,8 +194,10 @@ def in_cluster(name: str, function: Function) -> Function:
             _check_stock(name, kwargs, current_settings().insecure)
         with ExitStack() as held:
             if option:
-                if not is_ours and not kwargs.get("get_object"):
-                    _show(name, held)
+                if not kwargs.get("get_object"):  # as a web UI makes a fetcher of its own
+                    held.enter_context(_sharing(name))
+                    if not is_ours:
+                        _show(name, held)
                 _await_services()
             return work(*args, **kwargs)
 
@@ -246,7 +250,8 @@ def renderer(host: str, port: int, pages: int, memory: int, chromium: str) -> No
     from pyspider_zk.rendering.renderer import RendererPlan, run_renderer
 
     plan = RendererPlan(program, pages, memory * 2**20)
-    run_renderer(plan, settings, entry, host, port, current_data_path())
+    with _sharing("renderer"):
+        run_renderer(plan, settings, entry, host, port, current_data_path())
 
 
 def _loaded(path: object) -> object:
@@ -290,6 +295,14 @@ def _fork_for_watchdog() -> None:
     if in_main and options.get(ALONE_IN_PROCESS):
         options[TASK_MARK] = mark = TaskMark()
         Watchdog(mark).guard()
+
+
+def _sharing(name: str) -> AbstractContextManager[None]:
+    """Return what shares the log of this process; of several threads only the main one does."""
+    if threading.current_thread() is not threading.main_thread():
+        return nullcontext()
+    runs_all = is_one_of_several() and multiprocessing.parent_process() is None
+    return shared_log(current_message_queue(), "all" if runs_all else name)
 
 
 def _show(name: str, held: ExitStack) -> None:

@@ -1,6 +1,5 @@
 """What a command shows: tables, times, and failures without passwords."""
 
-import re
 import sys
 import traceback
 from collections.abc import Collection
@@ -12,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from pyspider_zk.errors import ClusterError, ConfigError
-from pyspider_zk.terminal import escaped_lines
+from pyspider_zk.terminal import escaped_lines, masked
 
 UNREADABLE = "unreadable"
 """What is shown in place of a time before the first year, or after the last, of the calendar.
@@ -22,15 +21,6 @@ with an odd clock keeps its slots and is shown.
 """
 
 json_option = click.option("--json", "as_json", is_flag=True, help="print one JSON document")
-
-# Up to the last @ of the word, because a password may hold one.
-_PASSWORD = re.compile(r"(\w://[^\s:/@]*):\S+@")
-_OPTION = re.compile(r"([?&]\w*password=)[^\s&]+")
-
-
-def masked(text: str) -> str:
-    """Return the text without the passwords of the URLs in it."""
-    return _PASSWORD.sub(r"\1:***@", _OPTION.sub(r"\1***", text))
 
 
 class Failure(click.ClickException):

@@ -4,7 +4,7 @@ import getpass
 import os
 import socket
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,8 @@ from pyspider_zk.config import SECRET_FILE_VARIABLE, SECTION, Settings, settings
 from pyspider_zk.databases.connecting import DATABASES
 from pyspider_zk.errors import ClusterError, ConfigError, Unavailable
 from pyspider_zk.local.folder import Running, running_in, with_password, zookeeper_environ
+from pyspider_zk.queues.api import Queues
+from pyspider_zk.queues.connect import connect
 from pyspider_zk.zookeeper.connection import Connection
 
 GlobalOptions = Mapping[str, Any]
@@ -60,6 +62,9 @@ ITS_ZOOKEEPER = "the cluster's ZooKeeper"
 ITS_QUEUE = "the cluster's message queue"
 of_cluster = with_global_options(zookeeper_option=ITS_ZOOKEEPER)
 """Decorate a command to accept what names a cluster."""
+of_queues = with_global_options(message_queue=ITS_QUEUE)
+"""Decorate a command to accept what names a message queue."""
+_ANY_SLOTS = 1  # whoever needs their number has it from ZooKeeper
 
 
 @contextmanager
@@ -75,6 +80,32 @@ def connected(settings: Settings) -> Iterator[Connection]:
         yield connection
     finally:
         connection.stop()
+
+
+@contextmanager
+def queues_of(options: GlobalOptions, owner: ClusterTarget | None) -> Iterator[Queues]:
+    """Open what does not depend on the number of slots, of the named message queue or a cluster's.
+
+    Raises:
+        ConfigError: no message queue is configured, or a cluster cannot use it.
+    """
+    url = message_queue_of(options) or (owner.message_queue if owner else None)
+    if not url:
+        raise ConfigError(
+            [
+                f"message queue: none is given, and no cluster runs in {options['data_path']};"
+                " name one with --message-queue redis://host:6379/0"
+            ]
+        )
+    with closing(connect(url, 0, _ANY_SLOTS)) as queues:
+        yield queues
+
+
+def owner_of(options: GlobalOptions) -> ClusterTarget | None:
+    """Return the cluster whose message queue is meant, None if only the queue is named."""
+    if message_queue_of(options) and not names_zookeeper(options):
+        return None
+    return find_target(options)
 
 
 def client_of(options: GlobalOptions) -> Client:

@@ -7,11 +7,11 @@
     owner A --save--> slot record --load--> owner B
     slot queue --park--> parking lot --fetch, remove--> gone
 
-Six things per message queue, bundled as `Queues`: the slot queues, the inbox (the queues of
+Seven things per message queue, bundled as `Queues`: the slot queues, the inbox (the queues of
 pyspider's own names, which only stock components still fill), the slot records, the parking
 lot, where messages wait that would block others in their slot queue, the wake-ups, and the
-history, which is kept beside them. Every method with I/O raises `Unavailable` when the message
-queue does not answer, and never an error of a client library.
+history and the log, which are kept beside them. Every method with I/O raises `Unavailable` when
+the message queue does not answer, and never an error of a client library.
 """
 
 import re
@@ -24,6 +24,7 @@ from msgspec import Struct
 from pyspider_zk.errors import BadMessage
 from pyspider_zk.projects.names import is_project_name
 from pyspider_zk.queues.history import TaskHistory
+from pyspider_zk.queues.log_lines import ClusterLog
 from pyspider_zk.queues.names import QueueKind, SlotQueue, slot_queue
 
 _TAG = re.compile(r"\d{1,20}(-\d{1,20})?", re.ASCII)
@@ -418,6 +419,7 @@ class Queues:
     wake_ups: WakeUps
     work: WorkQueues
     history: TaskHistory
+    log: ClusterLog
 
     def close(self) -> None:
         """Close all connections; wakes waiting publishers."""

@@ -5,6 +5,7 @@ from pyspider_zk.queues.api import Queues
 from pyspider_zk.queues.redis_history import RedisHistory
 from pyspider_zk.queues.redis_inbox import RedisInbox
 from pyspider_zk.queues.redis_link import RedisLink
+from pyspider_zk.queues.redis_log import RedisLog
 from pyspider_zk.queues.redis_parking import RedisParkingLot
 from pyspider_zk.queues.redis_records import RedisSlotRecords
 from pyspider_zk.queues.redis_streams import RedisSlotQueues
@@ -47,4 +48,5 @@ def connect(url: str | None, limit: int, slots: int, wait: Wait | None = None) -
         RedisSlotWakeUps(keys),
         RedisWorkQueues(keys),
         RedisHistory(keys),
+        RedisLog(keys),
     )

@@ -19,6 +19,9 @@ WORK_QUEUES = ("scheduler2fetcher", "fetcher2processor", "processor2result")
 """pyspider's queues between its other components."""
 
 DEAD_LETTERS = "dead_letters"
+LOG = "log"
+"""The stream of what all components have warned of lately."""
+
 PARKED_READY = "parked:ready"
 """The set of slots that have parked messages."""
 

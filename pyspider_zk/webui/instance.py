@@ -239,6 +239,7 @@ class ClusterWebUI:
                 archive=archive,
                 slot_queues=queues.slot_queues,
                 history=queues.history,
+                log=queues.log,
                 rpc=hasty,
                 leases=LeaseWatch(),
                 settings=settings,

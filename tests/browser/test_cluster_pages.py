@@ -33,7 +33,14 @@ pytestmark = [pytest.mark.browser, pytest.mark.zk, pytest.mark.redis, pytest.mar
 
 PAGES = [
     *("", "steering", "projects", "project?name=news", "failures", "assignment", "batches"),
-    *("events", "dead-letters", "tasks", "task?project=news&id=on_start", "results?project=news"),
+    *(
+        "events",
+        "logs",
+        "dead-letters",
+        "tasks",
+        "task?project=news&id=on_start",
+        "results?project=news",
+    ),
 ]
 PHONE = {"width": 390, "height": 844}
 
@@ -477,6 +484,30 @@ def test_an_event_leads_to_its_batch(page: Page) -> None:
     page.locator("#events summary").first.click()
     page.get_by_role("link", name="the batch").first.click()
     expect(page.locator("#detail dd").first).to_have_text("led_to")
+
+
+def test_an_error_of_a_processor_is_found_by_its_project_and_text(
+    phone: Page, cluster: BrowsedCluster, site: str, picture: Picture
+) -> None:
+    script = SCRIPT.format(site=site).replace("return", "assert 'one' not in response.url; return")
+    cluster.web.add_project("faulty", status="RUNNING", script=script)
+    cluster.look()
+    cluster.run("faulty")
+    open_page(phone, "project?name=faulty")
+    phone.get_by_role("link", name="Logs", exact=True).last.click()
+    phone.get_by_label("Text").fill("ASSERTIONERROR")
+    line = phone.locator("#lines tbody tr").first
+    expect(line).to_contain_text("processor")
+    expect(line.locator(".badge.bad")).to_have_text("error")
+    assert "project=faulty&q=ASSERTIONERROR" in phone.url
+    check_fits(phone)
+    check_accessibility(phone)
+    picture(phone)
+    phone.get_by_label("Component").select_option("webui")
+    expect(phone.locator("#empty")).to_be_visible()
+    phone.get_by_role("button", name="Clear").click()
+    line.get_by_role("link", name="the task").click()
+    expect(phone.locator("#freshness")).to_have_class("freshness live")
 
 
 def test_what_fails_is_found_understood_and_fetched_again(

@@ -1,13 +1,17 @@
 """Where components may listen, and what ``--insecure`` opens; a renderer without its browser."""
 
 import json
+import logging
 from collections.abc import Callable
 from pathlib import Path
 from urllib.request import urlopen
 
+import click
 import pytest
 
+from pyspider_zk.cli.components import in_cluster
 from pyspider_zk.cli.stock import set_apart
+from pyspider_zk.components.log_sharing import LogSharing
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import MissingService
 from tests.cli.conftest import Run, ended
@@ -37,6 +41,19 @@ def test_parts_without_a_login_do_not_listen_for_others(run: Run, command: str) 
 
 def test_who_insists_gets_it(run: Run) -> None:
     ended(run("phantomjs", *STOCK["phantomjs"], "--insecure"))
+
+
+@pytest.mark.redis
+@pytest.mark.parametrize("is_only_made", [False, True])
+def test_a_component_shares_its_log_unless_a_web_ui_only_makes_one(
+    redis_url: str, is_only_made: bool
+) -> None:
+    def fetcher(**_: object) -> bool:
+        return any(isinstance(each, LogSharing) for each in logging.root.handlers)
+
+    given = {"fetcher_cls": "pyspider_zk.hooks.ClusterFetcher", "get_object": is_only_made}
+    with click.Context(click.Command("webui"), obj={"message_queue": redis_url}):
+        assert in_cluster("fetcher", fetcher)(**given) is not is_only_made
 
 
 def test_a_benchmark_listens_on_loopback_wherever_the_cluster_does() -> None:

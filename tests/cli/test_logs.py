@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 from pyspider.libs.log import LogFormatter
 
-from pyspider_zk.cli.logs import LIMIT, JsonLines, keep_lines_apart
+from pyspider_zk.cli.logs import JsonLines, keep_lines_apart
+from pyspider_zk.components.log_records import LIMIT
 from pyspider_zk.jobs.model import JobName
 from tests.cli.conftest import Run, ended
 from tests.support.processes import PROGRAM, ROOT
@@ -230,6 +231,24 @@ def test_a_task_is_told_with_its_project() -> None:
 def test_a_task_in_a_sentence_is_found(message: str) -> None:
     told = told_by(message)
     assert (told["project"], told["task"]) == ("p", TASK)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "project p: it will be tried again",
+        "project p is in quarantine: project q",
+        "load project p error",
+        "job batch-1/3, project p: KeyError('q')",
+    ],
+)
+def test_a_project_in_a_sentence_is_found(message: str) -> None:
+    assert told_by(message)["project"] == "p"
+
+
+def test_what_is_no_project_is_not_taken_for_one() -> None:
+    assert "project" not in told_by("the project database does not answer")
+    assert "project" not in told_by("dropped: project p")
 
 
 @pytest.mark.parametrize("callback", ["on_start", "_on_get_info", "on_finished"])

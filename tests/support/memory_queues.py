@@ -28,6 +28,7 @@ from pyspider_zk.queues.api import (
 )
 from pyspider_zk.queues.codec import decode_record, encode, encode_record
 from pyspider_zk.queues.history import Sums
+from pyspider_zk.queues.log_lines import KEPT, Entry, LogLine
 from pyspider_zk.queues.names import QueueKind, SlotQueue, slot_queue
 from pyspider_zk.queues.routing import RoutedMessage, route
 from pyspider_zk.queues.slot_queues import (
@@ -59,6 +60,7 @@ class MemoryBroker:
         self.unreadable: dict[str, str] = {}
         self.history: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self.additions: dict[str, int] = {}
+        self.log: deque[Entry] = deque(maxlen=KEPT)
         self.woken: list[SlotQueue] = []
         self.grown = Condition(self.lock)
         self._tags = count(1)
@@ -76,6 +78,7 @@ class MemoryBroker:
             MemoryWakeUps(self),
             NoWorkQueues(),
             MemoryHistory(self),
+            MemoryLog(self),
         )
 
     def append(self, queue: SlotQueue, raw: bytes) -> None:
@@ -423,6 +426,28 @@ class MemoryHistory:
         """See `TaskHistory.read`."""
         with self._broker.lock:
             return [[self._broker.history[key][field] for field in fields] for key in keys]
+
+
+class MemoryLog:
+    """`ClusterLog` in memory."""
+
+    def __init__(self, broker: MemoryBroker) -> None:
+        self._broker = broker
+
+    def append(self, lines: Sequence[LogLine]) -> None:
+        """See `ClusterLog.append`."""
+        with self._broker.lock:
+            self._broker.log.extend((f"{next(self._broker._tags)}-0", line) for line in lines)
+
+    def latest(self, before: str, count: int) -> list[Entry]:
+        """See `ClusterLog.latest`."""
+        with self._broker.lock:
+            latest = reversed(self._broker.log)
+            return list(islice((each for each in latest if _is_before(each[0], before)), count))
+
+
+def _is_before(tag: str, other: str) -> bool:
+    return not other or int(tag.partition("-")[0]) < int(other.partition("-")[0])
 
 
 class MemoryWakeUps:

@@ -27,6 +27,7 @@ from pyspider_zk.webui.api import (
     events,
     failures,
     history,
+    logs,
     overview,
     projects,
     results,
@@ -70,6 +71,7 @@ _PARTS = (
         tasks.blueprint,
         results.blueprint,
         events.blueprint,
+        logs.blueprint,
         dead_letters.blueprint,
     ),
 )

@@ -20,6 +20,7 @@ from pyspider_zk.jobs.batch_service import BatchService
 from pyspider_zk.projects.script_versions import ScriptVersions
 from pyspider_zk.queues.api import SlotQueues
 from pyspider_zk.queues.history import TaskHistory
+from pyspider_zk.queues.log_lines import ClusterLog
 from pyspider_zk.queues.queue_sizes import QueueSizes
 from pyspider_zk.rpc.router import Router
 from pyspider_zk.tasks.failure_report import FailureReport
@@ -72,6 +73,7 @@ class Backend:
         cluster: reads the state in ZooKeeper.
         queues: counts the messages of each queue, and the dead letters.
         history: what was counted in the last two weeks.
+        log: what all components have warned of lately.
         rpc: calls all members.
         rebalancer: evens the slots out beside the requests.
         config: pyspider's settings of the web UI, which may change while it runs.
@@ -87,6 +89,7 @@ class Backend:
     archive: EventArchive
     slot_queues: SlotQueues
     history: TaskHistory
+    log: ClusterLog
     rpc: Router
     leases: LeaseWatch
     settings: Settings

@@ -11,6 +11,7 @@ from pyspider_zk import __version__
 from pyspider_zk.cluster.cluster_settings import RANGES
 from pyspider_zk.cluster.event_filter import EventGroup
 from pyspider_zk.cluster.events import EventKind
+from pyspider_zk.cluster.records import ComponentKind
 from pyspider_zk.tasks.filters import MOST_PART, State
 from pyspider_zk.webui.access import CHALLENGE
 from pyspider_zk.webui.logins import COOKIE, LOGIN
@@ -43,6 +44,7 @@ PAGES = (
     ClusterPage("assignment", "/assignment", "Assignment"),
     ClusterPage("batches", "/batches", "Batches"),
     ClusterPage("events", "/events", "Events"),
+    ClusterPage("logs", "/logs", "Logs"),
     ClusterPage("dead-letters", "/dead-letters", "Dead letters"),
     ClusterPage("project", "/project", "Project", of="projects"),
     ClusterPage("task", "/task", "Task", of="tasks"),
@@ -85,6 +87,7 @@ def _show(page: ClusterPage) -> str:
         states=get_args(State),
         groups=list(EventGroup),
         kinds=sorted(EventKind),
+        components=["scheduler", *ComponentKind],
         most_part=MOST_PART,
     )
 

@@ -127,6 +127,7 @@ document.title = `${name} - ${document.title}`;
 byId("edit").href = `/debug/${encodeURIComponent(name)}`;
 byId("results").href = resultsPage(name);
 byId("events").href = `/cluster/events?q=${encodeURIComponent(name)}`;
+byId("logs").href = `/cluster/logs?project=${encodeURIComponent(name)}`;
 
 const chart = new HistoryChart(given, DEFAULTS, name, () => page.refresh());
 const page = live(load, show);

@@ -1,0 +1,165 @@
+"""What a process warns of comes into the cluster's log, and nothing stops the process from work."""
+
+import logging
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from pyspider_zk.components import log_sharing
+from pyspider_zk.components.log_sharing import WAITING, LogSharing, shared_log
+from pyspider_zk.errors import ConfigError
+from pyspider_zk.local.services import RedisServer
+from pyspider_zk.queues.api import Queues
+from pyspider_zk.queues.connect import connect
+from pyspider_zk.queues.log_lines import (
+    MESSAGE,
+    NAME,
+    TRACEBACK,
+    ClusterLog,
+    Entry,
+    LogFilter,
+    LogLine,
+    read_log,
+)
+from tests.support.waiting import eventually
+
+pytestmark = pytest.mark.redis
+
+TASK = "0123456789abcdef0123456789abcdef"
+
+
+class CountedLog:
+    """A cluster's log that knows how often something was to be appended."""
+
+    def __init__(self, log: ClusterLog) -> None:
+        self._log = log
+        self.tries = 0
+
+    def append(self, lines: Sequence[LogLine]) -> None:
+        self.tries += 1
+        self._log.append(lines)
+
+    def latest(self, before: str, count: int) -> list[Entry]:
+        return self._log.latest(before, count)
+
+
+@pytest.fixture
+def own() -> Iterator[logging.Logger]:
+    """Give a logger that writes a log of its own, as pyspider's components have one."""
+    logger = logging.getLogger("tests.log_sharing")
+    logger.propagate, logger.handlers = False, [logging.NullHandler()]
+    logger.setLevel(logging.DEBUG)
+    yield logger
+    logger.propagate, logger.handlers = True, []
+
+
+@pytest.fixture
+def queues(redis_url: str) -> Iterator[Queues]:
+    with closing(connect(redis_url, 0, 1)) as made:
+        yield made
+
+
+def shares(logger: logging.Logger) -> bool:
+    return any(isinstance(each, LogSharing) for each in logger.handlers)
+
+
+def oldest_first(log: ClusterLog) -> list[LogLine]:
+    return [line for _, line in read_log(log, LogFilter(), "", 10_000)[0]][::-1]
+
+
+def test_warnings_and_errors_of_all_loggers_are_shared_with_who_and_what(
+    redis_url: str, queues: Queues, own: logging.Logger
+) -> None:
+    with shared_log(redis_url, "processor"):
+        own.info("nothing")
+        logging.getLogger("tornado.access").warning("404 GET /nowhere")
+        own.warning("[404] news:%s http://u:HIDDEN@site.example/\n1", TASK)
+        try:
+            raise KeyError("title")
+        except KeyError:
+            logging.getLogger("tests.of_root").exception("at redis://:HIDDEN@box/0")
+        own.log(45, "project %s is in quarantine", "shop")
+    own.error("too late")
+    eventually(lambda: len(oldest_first(queues.log)) == 3)
+    first, second, third = oldest_first(queues.log)
+    assert (first.level, second.level, third.level) == ("warning", "error", "error")
+    assert (first.component, first.pid, first.logger) == ("processor", os.getpid(), own.name)
+    assert (first.project, first.task) == ("news", TASK)
+    assert first.message == rf"[404] news:{TASK} http://u:***@site.example/\n1"
+    assert second.message == "at redis://:***@box/0"
+    assert second.traceback.startswith("Traceback (most recent call last):\n")
+    assert second.traceback.endswith("KeyError: 'title'")
+    assert (third.project, third.task, third.traceback) == ("shop", "", "")
+
+
+def test_whatever_is_logged_it_is_shared_and_what_is_long_is_cut(queues: Queues) -> None:
+    sharing = LogSharing(queues.log, "fetcher")
+    logger = logging.Logger("\x1b" + "long" * 99)  # unknown to pytest, which fails with a bad one
+    logger.addHandler(sharing)
+    sharing.start()
+    logger.error("%d", "no number \udc80\x1b")
+    logger.error("begins %s", "x" * 10**5)
+    logger.error("failed", exc_info=ValueError("x" * 10**5 + " ends"), extra={"project": "p" * 999})
+    sharing.stop()
+    eventually(lambda: len(oldest_first(queues.log)) == 3)
+    odd, long, error = oldest_first(queues.log)
+    assert "no number" in odd.message
+    assert (odd.message + odd.logger).isprintable()
+    assert (len(long.message), long.message[:8]) == (MESSAGE, "begins x")
+    assert (len(error.traceback), error.traceback[-5:]) == (TRACEBACK, " ends")
+    assert error.project == "p" * NAME
+
+
+def test_while_redis_is_away_the_newest_are_kept_and_nothing_is_logged_of_it_but_once(
+    tmp_path: Path,
+    redis_server: RedisServer,  # noqa: ARG001 - without a Redis it skips the test
+    own: logging.Logger,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(log_sharing, "EVERY", 0.01)
+    with RedisServer(tmp_path) as server, closing(connect(server.url, 0, 1)) as queues:
+        log = CountedLog(queues.log)
+        sharing = LogSharing(log, "webui")
+        for each in (own, logging.root):
+            each.addHandler(sharing)
+        sharing.start()
+        try:
+            own.error("before")
+            eventually(lambda: len(oldest_first(log)) == 1)
+            server.stop()
+            for number in range(WAITING + 5):
+                own.error("number %d", number)
+            tries = log.tries
+            eventually(lambda: log.tries > tries + 2)
+            server.start()
+            eventually(lambda: len(oldest_first(log)) >= WAITING + 2)
+        finally:
+            for each in (own, logging.root):
+                each.removeHandler(sharing)
+            sharing.stop()
+        shared = [line.message for line in oldest_first(log)]
+    told = "5 records were dropped: they came faster than they could be shared"
+    assert shared == ["before", told, *(f"number {each}" for each in range(5, WAITING + 5))]
+    lines = [each.getMessage() for each in caplog.records if each.name == log_sharing.__name__]
+    assert len([each for each in lines if "is not shared: Redis at" in each]) == 1
+
+
+def test_a_process_ends_though_redis_is_away(own: logging.Logger) -> None:
+    with shared_log("redis://127.0.0.1:1/0", "renderer"):
+        assert shares(own)
+        own.error("lost")
+    assert not shares(own)
+
+
+def test_without_a_message_queue_nothing_is_shared(own: logging.Logger) -> None:
+    with shared_log(None, "renderer"):
+        assert not shares(own)
+
+
+def test_a_message_queue_that_a_cluster_cannot_use_is_refused() -> None:
+    with pytest.raises(ConfigError, match="amqp://"), shared_log("amqp://box", "renderer"):
+        pytest.fail("it is shared nowhere")
