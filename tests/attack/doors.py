@@ -78,6 +78,7 @@ ROUTES = {
     "/api/v1/openapi.json": API,
     "/api/v1/overview": API,
     "/api/v1/projects": API,
+    "/api/v1/new-script": API,
     "/api/v1/projects/<string:name>": EDIT,
     "/api/v1/projects/<string:name>/script": EDIT,
     "/api/v1/projects/<string:name>/versions": EDIT,
