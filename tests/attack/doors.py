@@ -71,6 +71,7 @@ ROUTES = {
     "/cluster/dead-letters": LOOK,
     "/cluster/failures": LOOK,
     "/cluster/project": LOOK,
+    "/cluster/editor": LOOK,
     "/cluster/tasks": LOOK,
     "/cluster/task": LOOK,
     "/cluster/results": LOOK,
