@@ -329,6 +329,11 @@ def test_it_is_used_by_keyboard(page: Page, web: Web, site: str) -> None:
     expect(page.locator("#state")).to_have_text("unsaved")  # it indents
     page.keyboard.press("Control+S")
     expect(page.locator("#state")).to_have_text("saved")
+    page.keyboard.press("Control+F")
+    page.get_by_label("Search:").fill("index_page")
+    page.keyboard.press("Enter")
+    page.keyboard.press("Escape")
+    expect(page.locator(".CodeMirror-dialog")).to_have_count(0)
     page.keyboard.press("Escape")
     page.keyboard.press("Shift+Tab")
     expect(page.get_by_role("button", name="WebDAV mode")).to_be_focused()

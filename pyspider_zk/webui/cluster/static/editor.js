@@ -13,7 +13,7 @@ const { project: name, taskid, start } = read({ project: "", taskid: "", start: 
 const FIRST = { taskid: "data:,on_start", project: name, url: "data:,on_start", process: { callback: "on_start" } };
 const looksOnly = "editsNothing" in document.documentElement.dataset;
 
-const script = scriptEditor(byId("script"), looksOnly);
+const script = scriptEditor(byId("script"), true); // until it has been loaded
 const task = taskEditor(byId("task"), looksOnly);
 const helper = new SelectorHelper((selector) => {
   script.replaceSelection(selector);
@@ -110,4 +110,5 @@ if (taskid) saved.tried(async () => steps.add(pretty(await givenTask())));
 saved.tried(async () => {
   await saved.load(start);
   script.clearHistory();
+  script.setOption("readOnly", looksOnly);
 });
