@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 from playwright.sync_api import FrameLocator, Page, expect
+from pyquery import PyQuery
 
 from tests.browser.cluster_page import check_accessibility, check_fits, forgive, open_editor
 from tests.browser.conftest import PLAIN, SCRIPT, PageWatch, Web, save, write_script
@@ -242,6 +243,38 @@ def test_the_helper_finds_the_selector_of_what_is_clicked(editor: Page, picture:
     check_accessibility(editor)
     editor.get_by_role("button", name="Add to the script").click()
     expect(editor.locator("#script .CodeMirror-code")).to_contain_text(".note")
+
+
+ODD = """<html><head><title>t</title></head><body><div id="1a" class="md:x b"><p class="b">x</p>
+<p id='q"q'>y</p><p>z</p></div><a rel='n"\\' href="/">l</a><form id="f"><input name="id"></form>
+<table><tr><td class="c">1</td><td>2</td></tr></table></body></html>"""
+
+SHORTENED = """async (markup) => {
+    const { selectorOf, shorten, stepOf } = await import("/cluster/static/selector.js");
+    const page = new DOMParser().parseFromString(markup, "text/html");
+    const select = (selector) => [...page.querySelectorAll(selector)];
+    return select("body *:not(tbody)").map((element) => {
+        const steps = [];
+        for (let each = element; each; each = each.parentElement) steps.unshift(stepOf(each));
+        const whole = select(selectorOf(steps));
+        shorten(steps, select);
+        const left = select(selectorOf(steps));
+        const isSame = left.every((each, place) => each === whole[place]);
+        return [selectorOf(steps), whole.length, isSame];
+    });
+}"""
+
+
+def test_what_is_proposed_selects_in_a_script_what_the_whole_path_does(page: Page) -> None:
+    open_editor(page, "any")
+    found = page.evaluate(SHORTENED, ODD)
+    assert len(found) == 11
+    for selector, selected, is_same in found:
+        assert is_same, selector
+        assert len(PyQuery(ODD)(selector)) == selected, selector
+    proposed = [selector for selector, *_ in found]
+    assert proposed[:3] == ["body > .b", ".b > .b", '#q\\"q']
+    assert proposed[-2:] == [".c", "td"]
 
 
 @pytest.mark.parametrize("path", ["hostile", "hostile.txt"])
