@@ -55,17 +55,11 @@ class Package:
         return f"{self.name}-{self.version}.tgz"
 
 
-def _alike(*names: str) -> dict[str, str]:
-    return {name: name for name in names}
-
-
 def _plain(*names: str) -> dict[str, str]:
     """Give the plain file where a page asks for the minified one, which the package has not."""
     return {name.replace(".", ".min."): name for name in names}
 
 
-# Where a version is not the one in the path, npm has no package of that version; see
-# docs/adr/0014.
 PACKAGES = (
     Package(
         "codemirror",
@@ -76,7 +70,6 @@ PACKAGES = (
         | _plain(
             "addon/dialog/dialog.css",
             "addon/dialog/dialog.js",
-            "addon/lint/json-lint.js",
             "addon/lint/lint.css",
             "addon/lint/lint.js",
             "addon/runmode/runmode.js",
@@ -89,44 +82,6 @@ PACKAGES = (
             "mode/python/python.js",
             "mode/xml/xml.js",
         ),
-    ),
-    Package(
-        "codemirror-formatting",
-        "1.0.0",
-        "sha512-br9yM6eJI3pJHekEnoyHaBEb1B7XxxDjju+vRyBe8QGLp5saTIXXkZ+eFCTqXSAtI8QEZDFVEX2/SOjH2sVWRQ==",
-        "codemirror/2.36.0",
-        _plain("formatting.js"),
-        licence="package.json",
-    ),
-    Package(
-        "font-awesome",
-        "4.0.3",
-        "sha512-DamuBSAffyZ3Ls/Mq1Rj/A8ugFNTfEbHLd7cLAj9UeTn5LaMrA39EkWD3AwCHFm7vqKoRg226Yez5lWrmxv9OA==",
-        "font-awesome/4.0.3",
-        _alike(
-            "css/font-awesome.min.css",
-            "fonts/fontawesome-webfont.eot",
-            "fonts/fontawesome-webfont.svg",
-            "fonts/fontawesome-webfont.ttf",
-            "fonts/fontawesome-webfont.woff",
-        ),
-        licence="README.md",
-    ),
-    Package(
-        "jquery",
-        "3.7.1",
-        "sha512-m4avr8yL8kmFN8psrbFFFmB/If14iN5o9nw/NgnnM+kybDJpRsAynV2BsfpTYrTRysYUdADVD7CkUUizgkpLfg==",
-        "jquery/3.7.1",
-        {"jquery.min.js": "dist/jquery.min.js"},
-        licence="LICENSE.txt",
-    ),
-    Package(
-        "jsonlint",
-        "1.6.0",
-        "sha512-x6YLBe6NjdpmIeiklwQOxsZuYj/SOWkT33GlTpaG1UdFGjdWjPcxJ1CWZAX3wA7tarz8E2YHF6KiW5HTapPlXw==",
-        "jsonlint/1.6.0",
-        {"jsonlint.min.js": "lib/jsonlint.js"},  # web/jsonlint.js tells CodeMirror no faults
-        licence="README.md",
     ),
 )
 

@@ -17,7 +17,6 @@ from edits import (
     scheduler,
     scripts,
     sqlite,
-    styles,
     urls,
     webdav,
     webui,
@@ -42,7 +41,6 @@ EDITS: tuple[Edit | Span, ...] = (
     *pages.EDITS,
     *crawled.EDITS,
     *listening.EDITS,
-    *styles.EDITS,
     *webdav.EDITS,
     *commands.EDITS,
 )

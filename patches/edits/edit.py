@@ -6,7 +6,6 @@ from pathlib import Path
 
 # The Apache licence wants changed files to say so.
 NOTICE = "# Changed by pyspider-zk: its folder `patches` lists every edit and its reason.\n"
-TEMPLATE_NOTICE = f"{{{NOTICE.strip()} -#}}\n"
 SCRIPT_NOTICE = f"//{NOTICE.removeprefix('#')}"
 
 
@@ -77,8 +76,6 @@ def _read(path: Path, why: str) -> str:
 
 def _marked(file: str, text: str) -> str:
     """Put the notice below the two lines which may be a shebang and an encoding."""
-    if file.endswith(".html"):
-        return TEMPLATE_NOTICE + text
     if file.endswith(".js"):
         return SCRIPT_NOTICE + text
     lines = text.splitlines(keepends=True)

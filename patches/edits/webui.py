@@ -11,7 +11,10 @@ _ASYNC = "async is a keyword since Python 3.7; upstream's later name is async_mo
 _IDENTITY = (
     "any scheme was taken for Basic, and what was presented was logged; one module reads it now"
 )
-_LINK = "an address, which any site may link to, brought code into the script of a new project"
+_EDITOR = (
+    "the editor fitted no phone, overwrote what others saved, and offered viewers what is refused;"
+    " the cluster's replaces it"
+)
 _VIEWER = "who may only look is logged in as well; what guards the application refuses changes"
 _APART = "what runs the script may be carried out in another process, which can be ended"
 _HOME = "the dashboard froze the browser with hundreds of projects; the cluster's page replaces it"
@@ -61,9 +64,27 @@ EDITS = (
     ),
     Edit(
         _DEBUG,
-        "import traceback\nfrom flask import",
-        "import traceback\nfrom concurrent.futures import Future\nfrom flask import",
+        "import inspect\nimport datetime\nimport traceback\nfrom flask import render_template, ",
+        "import traceback\nfrom concurrent.futures import Future\nfrom flask import ",
         _APART,
+    ),
+    Edit(_DEBUG, "import utils, sample_handler, dataurl", "import utils, dataurl", _EDITOR),
+    Edit(
+        _DEBUG,
+        "from .app import app\n",
+        "from .app import app\nfrom .cluster_pages import lead_to\n",
+        _EDITOR,
+    ),
+    Span(
+        _DEBUG,
+        "default_task = {\n",
+        "@app.before_first_request\n",
+        "\n@app.route('/debug/<project>', methods=['GET', 'POST'])\n"
+        "def debug(project):\n"
+        "    given, names = request.values, {'taskid': 'taskid', 'start-urls': 'start'}\n"
+        "    query = {new: given[old] for old, new in names.items() if old in given}\n"
+        "    return lead_to('editor', project=project, **query)\n\n\n",
+        _EDITOR,
     ),
     Edit(
         _APP,
@@ -178,22 +199,6 @@ EDITS = (
     ),
     Edit(
         _DEBUG,
-        "    else:\n        script = (default_script\n",
-        "    else:\n"
-        "        start_url = request.form.get('start-urls')\n"
-        "        if start_url and not start_url.startswith(('http://', 'https://')):\n"
-        "            return 'start URLs begin with http:// or https://', 400\n"
-        "        script = (default_script\n",
-        _LINK,
-    ),
-    Edit(
-        _DEBUG,
-        "'__START_URL__', request.values.get('start-urls') or '__START_URL__'))",
-        "\"'__START_URL__'\", repr(start_url or '__START_URL__')))",
-        _LINK,
-    ),
-    Edit(
-        _DEBUG,
         "        module = ProjectManager.build_module(project_info, {\n",
         "        forget_imported()\n        module = ProjectManager.build_module(project_info, {\n",
         _IMPORTED,
@@ -203,12 +208,6 @@ EDITS = (
         "import ProjectManager, ProjectFinder\n",
         "import ProjectManager, ProjectFinder, forget_imported\n",
         _IMPORTED,
-    ),
-    Edit(
-        _DEBUG,
-        "        task = default_task\n\n    default_task['project'] = project\n",
-        "        task = dict(default_task, project=project)\n\n",
-        "pages are served at the same time, and one showed another's project",
     ),
     Edit(_DEBUG, "login.current_user.is_active()", "login.current_user.is_active", _PROPERTY),
     Edit(

@@ -45,18 +45,13 @@ _UNKNOWN_HOST = (
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _UNREADABLE = "the address must be a path of %-encoded text in UTF-8 without control characters"
 
-_OURS = ("/cluster", "/api/v1", "/login")
+_EDITOR = "/cluster/editor"
 _FRAMED = "/blank.html"
 _STATIC = ("/static/", "/cluster/static/", "/login/static/")
 
 _STRICT = (
     "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none';"
     " form-action 'self'; frame-ancestors 'none'"
-)
-_OF_PYSPIDER = (
-    "default-src 'none'; script-src 'self'{cdn}; style-src 'self'{cdn};"
-    " img-src 'self' data:{cdn}; font-src 'self'{cdn}; connect-src 'self'; frame-src 'self';"
-    " object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
 _OF_CRAWLED = (  # a crawled page: shown with pictures and styles, and without scripts
     "default-src 'none'; img-src * data: blob:; media-src * data: blob:; font-src * data:;"
@@ -194,14 +189,14 @@ def policy_for(path: str, cdn: str = "") -> str:
     """Return the content security policy of an answer.
 
     Args:
-        cdn: where pyspider's pages load their libraries from; empty: from the web UI itself.
+        cdn: where the editor loads its libraries from; empty: from the web UI itself.
     """
     if path == _FRAMED:
         return _OF_CRAWLED
-    if any(path == each or path.startswith(f"{each}/") for each in _OURS):
-        return _STRICT
     source = _source(cdn)
-    return _OF_PYSPIDER.format(cdn=f" {source}" if source else "")
+    if path != _EDITOR or not source:
+        return _STRICT
+    return f"{_STRICT}; script-src 'self' {source}; style-src 'self' {source}"
 
 
 def headers_for(path: str, cdn: str = "") -> dict[str, str]:

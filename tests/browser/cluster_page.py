@@ -43,6 +43,12 @@ def open_page(page: Page, path: str) -> None:
     expect(page.locator("#freshness")).to_have_class("freshness live")
 
 
+def open_editor(page: Page, project: str, more: str = "") -> None:
+    """Open the editor and wait until it has the script."""
+    page.goto(f"/cluster/editor?project={project}{more}")
+    expect(page.locator("#state")).to_have_text(re.compile("new|saved"))
+
+
 def check_accessibility(page: Page) -> None:
     """Fail if axe finds something serious."""
     found = Axe().run(page).response["violations"]

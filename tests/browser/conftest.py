@@ -100,6 +100,8 @@ def site() -> Iterator[str]:
             kind = "text/plain" if ".txt" in self.path else "text/html"
             if self.path.endswith(".gif"):
                 body, kind = DOT, "image/gif"
+            if self.path.endswith(".json"):
+                body, kind = b'{"a":[1]}', "application/json"
             self.send_response(200)
             self.send_header("Content-Type", f"{kind}; charset=utf-8")
             self.send_header("Content-Length", str(len(body)))
@@ -302,12 +304,12 @@ def picture(request: pytest.FixtureRequest) -> Callable[[Page], None]:
 
 def write_script(page: Page, script: str) -> None:
     """Replace the script in the editor, as a person would paste it."""
-    page.locator("#python-editor .CodeMirror-code").click()
+    page.locator("#script .CodeMirror-code").click()
     page.keyboard.press("Control+A")
     page.keyboard.insert_text(script)
 
 
 def save(page: Page) -> None:
     """Save the script in the editor."""
-    page.locator("#save-task-btn").click()
-    expect(page.locator("#python-log pre")).to_have_text("saved!")
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.locator("#state")).to_have_text("saved")

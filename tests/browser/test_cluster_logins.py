@@ -19,6 +19,7 @@ from tests.browser.cluster_page import (
     check_accessibility,
     confirm,
     dialog,
+    open_editor,
     open_page,
     row,
     tick,
@@ -185,6 +186,29 @@ def test_a_viewer_is_told_who_may_change_what_pyspiders_pages_offer(
         for path in ("/update", "/run", "/debug/mine/save", "/debug/mine/run"):
             assert page.request.post(path).status == 403
     assert cluster.web.project("mine")["status"] == before
+
+
+def test_a_viewer_reads_a_script_and_finds_nothing_that_would_be_refused(
+    chromium: Browser, closed: str, picture: Picture
+) -> None:
+    with visit(chromium, closed, EVE) as page:
+        refused: list[str] = []
+        page.on("requestfailed", lambda each: refused.append(each.url))
+        page.on("response", lambda each: each.ok or refused.append(each.url))
+        open_editor(page, "mine")
+        buttons = page.locator("main").get_by_role("button")
+        expect(buttons).to_have_count(0)
+        script = page.locator("#script .CodeMirror-code")
+        script.click()
+        page.keyboard.type("# changed")
+        for key in ("Control+S", "Control+Enter"):
+            page.keyboard.press(key)
+        page.locator("#theme").click()
+        expect(script).to_contain_text("class Handler")
+        expect(script).not_to_contain_text("changed")
+        check_accessibility(page)
+        picture(page)
+        assert refused == []
 
 
 def test_a_locked_project_is_changed_with_a_login(

@@ -621,7 +621,7 @@ def test_the_latest_tries_lead_to_a_task_and_all_that_is_known_of_it(
     expect(page.locator("#documents details[open] pre")).to_contain_text("page /one")
     expect(page.locator("#alerts li")).to_have_count(0)
     page.get_by_role("link", name="Open it in the editor").click()
-    expect(page).to_have_title("told - Debugger - pyspider")
+    expect(page).to_have_title("told - Editor - cluster - pyspider")
 
 
 @pytest.mark.parametrize(

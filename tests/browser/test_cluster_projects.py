@@ -13,6 +13,7 @@ from tests.browser.cluster_page import (
     confirm,
     dialog,
     forgive,
+    open_editor,
     open_page,
     row,
     tick,
@@ -86,8 +87,8 @@ def test_a_project_is_created_changed_and_run(
     dialog(page).get_by_label("Start URL").fill(f"{site}/")
     picture(page, "create")
     dialog(page).get_by_role("button", name="Create").click()
-    expect(page).to_have_title("made_here - Debugger - pyspider")
-    expect(page.locator("#python-editor .CodeMirror-code")).to_contain_text(f"{site}/")
+    expect(page).to_have_title("made_here - Editor - cluster - pyspider")
+    expect(page.locator("#script .CodeMirror-code")).to_contain_text(f"{site}/")
     write_script(page, SCRIPT.format(site=site))
     save(page)
 
@@ -357,7 +358,7 @@ def test_a_version_of_a_script_is_compared_and_brought_back(
     page: Page, cluster: BrowsedCluster, picture: Picture
 ) -> None:
     cluster.make("versioned")
-    page.goto("/debug/versioned")
+    open_editor(page, "versioned")
     for line in ("first = 1", "second = 2"):
         write_script(page, f"{PLAIN}\n{line}\n")
         save(page)

@@ -101,7 +101,7 @@ def test_an_export_that_waits_for_its_database_keeps_no_page_waiting(
     ):
         assert export.read(12) == b"url,...\r\nu,x"
         for _ in range(20):
-            with asked(port, "/debug/p1") as editor:
+            with asked(port, "/debug/p1/get") as editor:
                 assert editor.status == 200
         released.set()
         assert export.read().count(b"\r\n") == 100

@@ -39,7 +39,7 @@ def test_without_npm_the_remedies_are_told(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.delenv("PYSPIDER_ASSETS", raising=False)
     monkeypatch.setenv("PATH", "")
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
-    with pytest.raises(assets.AssetsError, match=r"install npm.* PYSPIDER_ASSETS .* jsonlint@1"):
+    with pytest.raises(assets.AssetsError, match=r"install npm.* PYSPIDER_ASSETS .* codemirror@5"):
         assets.install(tmp_path / "tree", tmp_path)
     assert not (tmp_path / "tree").exists()
 

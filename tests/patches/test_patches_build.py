@@ -68,11 +68,8 @@ def test_the_wheel_has_what_is_not_python(built: Path) -> None:
         "logging.conf",
         "fetcher/phantomjs_fetcher.js",
         "fetcher/splash_fetcher.lua",
-        "webui/static/debug.min.js",
-        "webui/static/debug.min.css",
-        "webui/static/cdn/jquery/3.7.1/jquery.min.js",
-        "webui/static/cdn/font-awesome/4.0.3/fonts/fontawesome-webfont.woff",
-        "webui/templates/debug.html",
+        "webui/static/cdn/codemirror/5.65.20/codemirror.min.js",
+        "webui/static/cdn/codemirror/5.65.20/LICENSE.txt",
     ):
         assert f"pyspider/{name}" in files
     assert not [name for name in files if name.endswith(".swp")]

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import sdist
 from edits import EDITS
-from edits.edit import NOTICE, SCRIPT_NOTICE, TEMPLATE_NOTICE, Edit, EditError, Span, patch
+from edits.edit import NOTICE, SCRIPT_NOTICE, Edit, EditError, Span, patch
 
 
 @pytest.fixture
@@ -32,17 +32,6 @@ def test_edits_of_one_file_build_on_each_other(tree: Path) -> None:
 def test_a_changed_file_says_so_below_its_shebang_and_encoding(tree: Path) -> None:
     patch(tree, [Edit("a.py", "one", "1", "why")])
     assert (tree / "a.py").read_text().splitlines(keepends=True)[2] == NOTICE
-
-
-def test_a_changed_template_says_so_in_a_comment_that_no_page_shows(tree: Path) -> None:
-    from jinja2 import Environment
-
-    (tree / "a.html").write_text("<!DOCTYPE html>\nold\n")
-    patch(tree, [Edit("a.html", "old", "new", "why")])
-    text = (tree / "a.html").read_text()
-    assert text.startswith(TEMPLATE_NOTICE)
-    pages = Environment(line_statement_prefix="#", autoescape=True)  # as pyspider's
-    assert pages.from_string(text).render() == "<!DOCTYPE html>\nnew"
 
 
 def test_a_changed_script_says_so_in_a_comment_of_its_language(tree: Path) -> None:

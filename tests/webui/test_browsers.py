@@ -155,7 +155,7 @@ def test_scripts_and_own_pages_go_on_as_ever(
 
 
 def test_pages_can_still_be_looked_at_from_a_link(send: Send) -> None:
-    assert send("GET", "/debug/p", {"Sec-Fetch-Site": "cross-site"}).status_code == 200
+    assert send("GET", "/debug/p/get", {"Sec-Fetch-Site": "cross-site"}).status_code == 200
 
 
 def test_afterwards_pyspider_s_application_is_as_before() -> None:
@@ -234,9 +234,9 @@ def test_a_site_whose_name_leads_here_is_refused(method: str) -> None:
 
 PAGES = [
     "/",
-    "/debug/p",
     "/results",
     "/cluster/",
+    "/cluster/editor",
     "/api/v1/batches",
     "/login/",
     "/dav/",
@@ -270,7 +270,9 @@ def test_a_crawled_page_runs_nothing_and_only_the_editor_frames_it() -> None:
     [("//cdn.example.org/libs/", "cdn.example.org"), ("https://a.b:1/c", "https://a.b:1")],
 )
 def test_a_cdn_that_was_named_may_send_libraries(cdn: str, source: str) -> None:
-    assert directives(policy_for("/", cdn))["script-src"] == ["'self'", source]
+    told = directives(policy_for("/cluster/editor", cdn))
+    assert told["script-src"] == told["style-src"] == ["'self'", source]
+    assert told["default-src"] == ["'self'"]
     assert source not in policy_for("/cluster/", cdn)
 
 

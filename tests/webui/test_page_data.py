@@ -27,7 +27,7 @@ ODD = {
     "numbers": ("number", 1, 2, 3, 4, 1, 3, 1.0),
     "infinite": ("inf", "", "STOP", "", "", math.inf, -math.inf, math.inf),
 }
-PATHS = ("/debug/blob", "/debug/bare", "/debug/number", "/counter")
+PATHS = ("/debug/blob/get", "/debug/bare/get", "/debug/number/get", "/counter")
 ANSWERS = ("projects", "projects?sort=-rate", "workload", "workload?status=STOP")
 
 

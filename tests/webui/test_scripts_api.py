@@ -1,5 +1,6 @@
 """Scripts that are saved and looked at over the API, of a real web UI at a real cluster."""
 
+import ast
 from collections.abc import Iterator
 from dataclasses import replace
 from hashlib import md5
@@ -66,6 +67,47 @@ def test_a_project_is_created_and_its_script_replaced_as_by_the_editor(
     event = client.get("/api/v1/events").get_json()["items"][-1]
     assert (event["kind"], event["who"], event["data"]["projects"]) == ("script", "admin", ["busy"])
     assert "no scheduler could be told" in event["data"]["result"]
+
+
+HOSTILE = "http://a/' + __import__('os').system('id') + '"
+
+
+@pytest.mark.parametrize(
+    ("start", "crawled"),
+    [
+        ("http://a.example/?b=c&d='e'", "http://a.example/?b=c&d='e'"),
+        ("https://a/ https://b/", "https://a/ https://b/"),
+        (HOSTILE, HOSTILE),
+        ("http://a/\\'\n#__DATE__", "http://a/\\'\n#__DATE__"),
+        ("", "__START_URL__"),
+    ],
+)
+def test_the_start_url_of_a_new_script_is_a_text_in_it(
+    client: Any, start: str, crawled: str
+) -> None:
+    answer = client.get("/api/v1/new-script", query_string={"project": "new", "start": start})
+    script = answer.get_json()["script"]
+    calls = [each for each in ast.walk(ast.parse(script)) if isinstance(each, ast.Call)]
+    first = next(each.args[0] for each in calls if ast.unparse(each.func) == "self.crawl")
+    assert (isinstance(first, ast.Constant), ast.literal_eval(first)) == (True, crawled)
+    assert "# Project: new\n" in script
+
+
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        ({"project": "p", "start": "javascript:alert(1)"}, "http:// or https://"),
+        ({"project": "p", "start": "file:///etc/passwd"}, "http:// or https://"),
+        ({"project": "a b"}, "letters, digits and _"),
+        ({"project": "x" * 65}, "64 at most"),
+        ({"start": "http://a/"}, "Missing"),
+    ],
+)
+def test_a_new_script_is_of_a_project_and_begins_with_a_url(
+    client: Any, query: dict[str, str], told: str
+) -> None:
+    answer = client.get("/api/v1/new-script", query_string=query)
+    assert (answer.status_code, told in answer.text) == (422, True), answer.text
 
 
 def test_another_script_than_the_expected_one_is_not_replaced(client: Any) -> None:

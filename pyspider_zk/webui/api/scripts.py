@@ -2,6 +2,8 @@
 
 import difflib
 import hashlib
+import inspect
+import time
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
@@ -10,11 +12,12 @@ from xmlrpc.client import Fault
 from flask import request
 from flask_login import current_user
 from marshmallow import Schema, ValidationError, fields, validate
+from pyspider.libs import sample_handler
 
 from pyspider_zk.cluster.events import EventKind
 from pyspider_zk.errors import BadMessage, Conflict, LockedProjects, NotFound, Unavailable
 from pyspider_zk.jobs.operations import is_locked
-from pyspider_zk.projects.names import check_project_name
+from pyspider_zk.projects.names import PROJECT_NAME_LIMIT, check_project_name
 from pyspider_zk.projects.rows import ACTIVE, is_text
 from pyspider_zk.projects.script_versions import ScriptVersion
 from pyspider_zk.tasks.database import answered
@@ -30,6 +33,7 @@ Row = Mapping[str, Any]
 MOST_LINES = 5_000
 """Of scripts that are compared: time grows with their square, and anybody who may look may ask."""
 
+_SAMPLE = inspect.getsource(sample_handler)
 _COLUMNS = ["name", "script", "updatetime", "status", "group"]
 
 
@@ -44,6 +48,32 @@ class ScriptSchema(Schema):
     script = text_field()
     md5 = text_field("its MD5 in UTF-8, to send as `if`")
     updatetime = time_field("when it was saved, seconds since the epoch")
+
+
+class NewScriptQuerySchema(Schema):
+    """What a script is to be for."""
+
+    project = fields.String(
+        required=True,
+        validate=validate.Regexp(
+            rf"^\w{{1,{PROJECT_NAME_LIMIT}}}\Z",
+            error=f"has letters, digits and _ only, {PROJECT_NAME_LIMIT} at most",
+        ),
+        metadata=about("the project's name"),
+    )
+    start = fields.String(
+        load_default="",
+        validate=validate.Regexp(
+            r"^(?:https?://[\s\S]*)?\Z", error="a start URL begins with http:// or https://"
+        ),
+        metadata=about("the URL that its `on_start` crawls"),
+    )
+
+
+class NewScriptSchema(Schema):
+    """A script to begin with."""
+
+    script = text_field()
 
 
 class ScriptToSaveSchema(Schema):
@@ -102,6 +132,17 @@ class OneVersionSchema(ScriptVersionSchema):
         metadata=about("`saved_at` of the version that it is compared with; null: there is none"),
     )
     diff = text_field("the difference from that, as a unified diff")
+
+
+@blueprint.route("/new-script")
+@blueprint.query(NewScriptQuerySchema)
+@blueprint.tells(NewScriptSchema)
+def new_script(query: dict[str, str]) -> dict[str, str]:
+    """Return pyspider's sample script, filled in for a project that is still to be saved."""
+    script = _SAMPLE.replace("__DATE__", time.strftime("%Y-%m-%d %H:%M:%S"))
+    script = script.replace("__PROJECT_NAME__", query["project"])
+    start = repr(query["start"] or "__START_URL__")
+    return {"script": script.replace("'__START_URL__'", start)}
 
 
 @blueprint.route("/projects/<string:name>/script", parameters=in_path("name"))

@@ -47,6 +47,7 @@ PAGES = (
     ClusterPage("logs", "/logs", "Logs"),
     ClusterPage("dead-letters", "/dead-letters", "Dead letters"),
     ClusterPage("project", "/project", "Project", of="projects"),
+    ClusterPage("editor", "/editor", "Editor", of="projects"),
     ClusterPage("task", "/task", "Task", of="tasks"),
     ClusterPage("results", "/results", "Results", of="projects"),
 )
@@ -72,7 +73,7 @@ def create_pages(config: Mapping[str, Any]) -> Flask:
 
 
 def _show(page: ClusterPage) -> str:
-    login = request.environ.get(LOGIN)
+    login, config = request.environ.get(LOGIN), current_app.extensions[_CONFIG]
     return render_template(
         f"{page.name}.html",
         page=page,
@@ -82,7 +83,8 @@ def _show(page: ClusterPage) -> str:
         looks_only=current_user.is_viewer,
         edits=login is None or login.role.may(Role.ADMIN),
         has_session=COOKIE in request.cookies,
-        login_to_change=current_app.extensions[_CONFIG].get("login_to_change"),
+        login_to_change=config.get("login_to_change"),
+        cdn=config.get("cdn") or "/static/cdn/",
         ranges=RANGES,
         states=get_args(State),
         groups=list(EventGroup),

@@ -2,6 +2,8 @@
 
 export const projectPage = (name) => `/cluster/project?name=${encodeURIComponent(name)}`;
 
+export const editorPage = (project, more = {}) => `/cluster/editor?${new URLSearchParams({ project, ...more })}`;
+
 export const resultsPage = (project) => `/cluster/results?${new URLSearchParams({ project })}`;
 
 export const taskPage = (project, taskid) => `/cluster/task?${new URLSearchParams({ project, id: taskid })}`;

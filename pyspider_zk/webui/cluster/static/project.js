@@ -1,4 +1,4 @@
-import { read, resultsPage } from "./address.js";
+import { editorPage, read, resultsPage } from "./address.js";
 import { ask } from "./api.js";
 import { dialog } from "./dialog.js";
 import { byId, h, say } from "./dom.js";
@@ -124,7 +124,7 @@ function state({ status, group, rate: limit, burst, slot, owner, numbers }, at) 
 
 say(document.querySelector("h1"), name || "Project");
 document.title = `${name} - ${document.title}`;
-byId("edit").href = `/debug/${encodeURIComponent(name)}`;
+byId("edit").href = editorPage(name);
 byId("results").href = resultsPage(name);
 byId("events").href = `/cluster/events?q=${encodeURIComponent(name)}`;
 byId("logs").href = `/cluster/logs?project=${encodeURIComponent(name)}`;

@@ -1,4 +1,4 @@
-import { bind, projectPage, read, resultsPage, write } from "./address.js";
+import { bind, editorPage, projectPage, read, resultsPage, write } from "./address.js";
 import { ask } from "./api.js";
 import { sparkline } from "./charts.js";
 import { dialog } from "./dialog.js";
@@ -39,7 +39,7 @@ const actions = (project) => ({
   sign: project.name,
   node: () => h("span", { class: "buttons" },
     h("button", { type: "button", class: "link operates", "aria-label": `run ${project.name}`, onclick: () => run(project, () => page.refresh()) }, "Run"),
-    h("a", { href: `/debug/${encodeURIComponent(project.name)}` }, "Edit"),
+    h("a", { href: editorPage(project.name) }, "Edit"),
     h("a", { href: resultsPage(project.name) }, "Results"),
   ),
 });
@@ -110,9 +110,7 @@ function show(data) {
 /** Open the editor with a new script; a project of that name that there is already opens as it is. */
 function create(form) {
   const [name, url] = ["name", "url"].map((each) => form.elements[each].value.trim());
-  const order = h("form", { method: "post", action: `/debug/${encodeURIComponent(name)}` }, h("input", { type: "hidden", name: "start-urls", value: url }));
-  document.body.append(order);
-  order.submit();
+  location.assign(editorPage(name, url && { start: url }));
   return true;
 }
 

@@ -1,4 +1,4 @@
-import { projectPage, read } from "./address.js";
+import { editorPage, projectPage, read } from "./address.js";
 import { ask } from "./api.js";
 import { byId, h, say } from "./dom.js";
 import { count, inSeconds, until, when } from "./format.js";
@@ -73,7 +73,7 @@ say(document.querySelector("h1"), `Task ${id}`);
 document.title = `${id} - ${document.title}`;
 say(byId("project"), name);
 byId("project").href = projectPage(name);
-byId("edit").href = `/debug/${encodeURIComponent(name)}?${new URLSearchParams({ taskid: id })}`;
+byId("edit").href = editorPage(name, { taskid: id });
 
 const page = live(load, show);
 
