@@ -10,6 +10,7 @@ from pyspider_zk.cli.dead_letters import dead_letters
 from pyspider_zk.cli.doctor import doctor
 from pyspider_zk.cli.failures import failures
 from pyspider_zk.cli.group import ClusterGroup, options, prepare
+from pyspider_zk.cli.history import history
 from pyspider_zk.cli.log_lines import logs
 from pyspider_zk.cli.operations import OPERATIONS
 from pyspider_zk.cli.orders import ORDERS
@@ -28,7 +29,8 @@ from pyspider_zk.secret_files import URL_VARIABLES, take_from_files
 
 OWN = [
     *(status, doctor, up, scale, demo, dead_letters, protect, user, backup, restore, slots),
-    *(*ORDERS, *OPERATIONS, batches, one_batch, projects, route, tasks, failures, events, logs),
+    *(*ORDERS, *OPERATIONS, batches, one_batch, projects, route, tasks, failures, history),
+    *(events, logs),
 ]
 
 
