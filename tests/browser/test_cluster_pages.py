@@ -495,18 +495,19 @@ def test_an_error_of_a_processor_is_found_by_its_project_and_text(
     cluster.run("faulty")
     open_page(phone, "project?name=faulty")
     phone.get_by_role("link", name="Logs", exact=True).last.click()
+    phone.wait_for_url("**/logs?project=faulty")  # until it is loaded, and takes what is typed
     phone.get_by_label("Text").fill("ASSERTIONERROR")
+    expect(phone).to_have_url(re.compile("project=faulty&q=ASSERTIONERROR"))
     line = phone.locator("#lines tbody tr").first
     expect(line).to_contain_text("processor")
     expect(line.locator(".badge.bad")).to_have_text("error")
-    assert "project=faulty&q=ASSERTIONERROR" in phone.url
     check_fits(phone)
     check_accessibility(phone)
     picture(phone)
     phone.get_by_label("Component").select_option("webui")
     expect(phone.locator("#empty")).to_be_visible()
     phone.get_by_role("button", name="Clear").click()
-    line.get_by_role("link", name="the task").click()
+    phone.get_by_role("link", name="the task").first.click()
     expect(phone.locator("#freshness")).to_have_class("freshness live")
 
 
