@@ -15,7 +15,7 @@ _UNSAFE = re.compile("[\0-\x08\x0a-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800
 
 # The password goes to the last @ of the word, because it may hold one. One look at each word:
 # whoever chooses a text must not choose how long this takes.
-_PASSWORD = re.compile(r"(?<!\S)((?>\S*?\w://[^\s:/@]*:))\S+@")
+_PASSWORD = re.compile(r"(?<!\S)((?>\S*?\w://[^\s:/]*:))\S+@")
 _OPTION = re.compile(r"([?&]\w*password=)[^\s&]+")
 
 

@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager
 from threading import Event, Thread
 
 from pyspider_zk.components.log_records import ids_of, message_of, shortened, traceback_of
-from pyspider_zk.errors import CUT, ClusterError
+from pyspider_zk.errors import CUT, ClusterError, brief
 from pyspider_zk.outage import Outage
 from pyspider_zk.queues.connect import connect
 from pyspider_zk.queues.log_lines import LEVELS, MESSAGE, NAME, TRACEBACK, ClusterLog, LogLine
@@ -23,6 +23,11 @@ WAITING = 1_000
 EVERY = 1.0
 """Seconds between two round trips, and those that the end of a process waits for the last one."""
 
+AWAY = 10.0
+"""Seconds between two, while the message queue does not take lines."""
+
+_ESCAPED = 4 * TRACEBACK  # characters of a traceback; one may quote a whole page
+
 _REQUESTS = "tornado.access"
 """The logger of the web UI's requests: every stranger can make it warn of one that is wrong."""
 
@@ -31,7 +36,8 @@ class LogSharing(logging.Handler):
     """Handler whose thread sends lines to the cluster's log.
 
     Threads: any may log, and waits for no I/O. What its own thread logs is not shared, so that no
-    line is about itself. A fork shares nothing.
+    line is about itself; nor is what says that a task failed, unless with a traceback: a crawl has
+    such a line for each dead link. A fork shares nothing.
 
     Args:
         component: its kind.
@@ -41,7 +47,7 @@ class LogSharing(logging.Handler):
         super().__init__(logging.WARNING)
         self._log = log
         self._component = component
-        self._host = socket.gethostname()
+        self._host = escaped(socket.gethostname())
         self._waiting: deque[LogLine] = deque()
         self._dropped = 0
         self._ended = Event()
@@ -64,13 +70,16 @@ class LogSharing(logging.Handler):
         if record.thread == self._thread.ident or record.name == _REQUESTS:
             return
         try:
-            self._waiting.append(self._line(record))  # the caller holds the handler's lock
+            line = self._line(record)
         except Exception:
             self.handleError(record)
-        self._drop_oldest()
+            return
+        if not line.task or line.traceback:
+            self._waiting.append(line)  # the caller holds the handler's lock
+            self._drop_oldest()
 
     def _run(self) -> None:
-        while not self._ended.wait(EVERY):
+        while not self._ended.wait(AWAY if self._outage.lasts else EVERY):
             self._send()
         self._send()
 
@@ -82,6 +91,8 @@ class LogSharing(logging.Handler):
             self._log.append([*self._told(dropped), *lines])
         except ClusterError as error:
             self._put_back(lines, dropped)
+            self._outage.failed(error)
+        except Exception as error:  # no line may end the thread
             self._outage.failed(error)
         else:
             self._outage.answered()
@@ -129,7 +140,7 @@ class LogSharing(logging.Handler):
             message=_beginning(masked(escaped(message)), MESSAGE),
             project=escaped(ids.get("project", ""))[:NAME],
             task=escaped(ids.get("task", ""))[:NAME],
-            traceback=_end(masked(escaped_lines(traceback_of(record))), TRACEBACK),
+            traceback=_end(masked(escaped_lines(traceback_of(record)[-_ESCAPED:])), TRACEBACK),
         )
 
 
@@ -155,10 +166,21 @@ def shared_log(url: str | None, component: str) -> Iterator[None]:
             each.addHandler(sharing)
         try:
             yield
+        except Exception as error:
+            sharing.handle(_end_of(component, error))
+            raise
         finally:
             for each in loggers:
                 each.removeHandler(sharing)
             sharing.stop()
+
+
+def _end_of(component: str, error: Exception) -> logging.LogRecord:
+    """Return the record of why a process ends, which its own log has in another form."""
+    trace = None if isinstance(error, ClusterError) else (type(error), error, error.__traceback__)
+    text = "this %s ends: %s"
+    about = (__name__, logging.ERROR, "", 0, text, (component, brief(error)), trace)
+    return logging.LogRecord(*about)
 
 
 def _ends() -> list[logging.Logger]:

@@ -19,7 +19,7 @@ WORK_QUEUES = ("scheduler2fetcher", "fetcher2processor", "processor2result")
 """pyspider's queues between its other components."""
 
 DEAD_LETTERS = "dead_letters"
-LOG = "log"
+LOG = "cluster_log"
 """The stream of what all components have warned of lately."""
 
 PARKED_READY = "parked:ready"

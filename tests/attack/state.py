@@ -26,7 +26,7 @@ PRESENT = "/components/"
 REPORTED = ("memory", "oldest", "oldest_began", "tasks_per_s", "under_way")
 """What each component reports anew every ten seconds."""
 
-SAVED = (b"slot_record:", b"history", b"log")
+SAVED = (b"slot_record:", b"history", b"cluster_log")
 """What such keys hold their members save anew, or add to, every minute or when they warn."""
 
 REST = 120.0  # seconds for a cluster that was just started to come to rest

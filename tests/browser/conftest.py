@@ -59,8 +59,10 @@ HOSTILE = """<body onload="top.ran = 'onload'"><h1>Hostile</h1>
 DOT = b64decode("R0lGODlhAQABAAAAACwAAAAAAQABAAA=")
 
 LEADING = """<meta http-equiv="refresh" content="0;url={target}"><h1>Leading</h1>"""
-PICTURE = """<style>h1 {{ margin-top: 55px }}</style>
-<img id="dot" src="/dot.gif" style="margin-left: 77px">"""
+PICTURE = """<style>h1 {{ margin-top: 55px }}</style><meta name="referrer" content="unsafe-url">
+<img id="dot" src="/dot.gif" style="margin-left: 77px" referrerpolicy="unsafe-url">"""
+HIDING = """<form name="addEventListener" class="own"><input name="classList">
+<input name="localName"><input name="getAttribute"><i>in a form</i></form>"""
 
 PLAIN = """from pyspider.libs.base_handler import *
 
@@ -95,6 +97,7 @@ def site() -> Iterator[str]:
             page = HOSTILE if "hostile" in self.path else PAGE
             page = LEADING if "target" in self.path else page
             page += PICTURE if "picture" in self.path else ""
+            page += HIDING if "hiding" in self.path else ""
             target = self.path.rpartition("target=")[2]
             body = page.format(path=self.path, target=target).encode()
             kind = "text/plain" if ".txt" in self.path else "text/html"

@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 from pyspider_zk.queues.api import Message
 from pyspider_zk.queues.connect import connect
 from pyspider_zk.queues.names import QueueKind
-from tests.browser.cluster_page import open_page, tick
+from tests.browser.cluster_page import open_editor, open_page, tick
 from tests.browser.conftest import ROOT, BrowsedCluster, Web
 
 pytestmark = [pytest.mark.browser, pytest.mark.zk, pytest.mark.redis, pytest.mark.slow]
@@ -83,6 +83,10 @@ def test_take_pictures(
     take(page, "projects")
     open_page(page, f"project?name={names[1]}")
     take(page, "project")
+    open_editor(page, names[1])
+    page.get_by_role("button", name="Run", exact=True).click()
+    expect(page.locator("#follows li").first).to_be_visible()
+    take(page, "editor")
     open_page(page, "tasks?url=data:,1")
     expect(page.locator("#progress")).to_contain_text("100 found")
     take(page, "tasks")

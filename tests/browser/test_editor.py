@@ -116,6 +116,39 @@ def test_what_another_has_saved_meanwhile_is_kept_or_taken(
     forgive(watch, "409")
 
 
+def test_what_could_not_be_loaded_is_not_saved_over(
+    page: Page, web: Web, watch: PageWatch, request: pytest.FixtureRequest
+) -> None:
+    web.add_project(mine(request))
+    page.route("**/script", lambda route: route.fulfill(status=503, json={"detail": "away"}))
+    page.goto(f"/cluster/editor?project={mine(request)}")
+    expect(page.locator("#told")).to_contain_text("away")
+    page.unroute("**/script")
+    expect(page.get_by_role("button", name="Save")).to_be_disabled()
+    page.keyboard.press("Control+s")
+    page.keyboard.press("Control+Enter")
+    expect(page.locator("#told")).to_contain_text("away")
+    page.reload()
+    expect(page.locator("#state")).to_have_text("saved")
+    assert web.project(mine(request))["script"] == PLAIN
+    forgive(watch, "503")
+
+
+def test_a_project_that_is_gone_is_created_again(
+    page: Page, web: Web, watch: PageWatch, request: pytest.FixtureRequest
+) -> None:
+    web.add_project(mine(request))
+    open_editor(page, mine(request))
+    write_script(page, f"{PLAIN}# mine\n")
+    web.drop_project(mine(request))
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator("#told")).to_contain_text("the project is gone")
+    page.get_by_role("button", name="Create it again").click()
+    expect(page.locator("#state")).to_have_text("saved")
+    assert web.project(mine(request))["script"] == f"{PLAIN}# mine\n"
+    forgive(watch, "409")
+
+
 def test_an_error_is_marked_at_its_line(editor: Page, picture: Picture) -> None:
     marks = editor.locator("#script [role=img]")
     script = editor.locator("#script .CodeMirror-code")
@@ -299,6 +332,26 @@ def test_a_crawled_page_runs_nothing(
     forgive(watch, "Content Security Policy")
 
 
+def test_a_crawled_page_runs_nothing_though_a_proxy_answers_for_its_frame(
+    editor: Page, site: str, watch: PageWatch
+) -> None:
+    answer = "<h1>Bad Gateway</h1>"
+    editor.route("**/blank.html", lambda it: it.fulfill(content_type="text/html", body=answer))
+    show(editor, f"{site}/hostile")
+    expect(shown(editor).locator("#sound")).to_have_js_property("naturalWidth", 1)
+    shown(editor).locator("#lure").click()
+    assert editor.evaluate("window.ran") is None
+    forgive(watch, "Content Security Policy")
+
+
+def test_a_page_may_hide_what_elements_have_by_nature(editor: Page, site: str) -> None:
+    show(editor, f"{site}/hiding")
+    editor.get_by_role("button", name="Selector helper").click()
+    shown(editor).locator("i").click()
+    expect(editor.locator("#matches")).to_have_text("1 element selected")
+    expect(editor.locator("#selector")).to_have_value("i")
+
+
 def show(editor: Page, url: str) -> None:
     """Fetch a page and show it."""
     start = SCRIPT.partition("def on_start")[0]
@@ -312,7 +365,9 @@ def show(editor: Page, url: str) -> None:
 def test_a_crawled_page_is_seen_with_pictures_and_leads_nowhere(
     editor: Page, site: str, watch: PageWatch
 ) -> None:
-    show(editor, f"{site}/picture?target={site}/one")
+    with editor.expect_request("**/dot.gif") as asked:
+        show(editor, f"{site}/picture?target={site}/one")
+    assert "referer" not in asked.value.all_headers()
     page = shown(editor)
     expect(page.locator("h1")).to_have_text("Leading")
     expect(page.locator("meta[http-equiv=refresh]")).to_have_count(0)

@@ -7,7 +7,7 @@ from contextlib import closing
 import pytest
 
 from pyspider_zk.queues.connect import connect
-from pyspider_zk.queues.history import ENDS, PENDING, TIMES, field_at
+from pyspider_zk.queues.history import field_at
 from tests.cli.conftest import Run, ended
 
 COUNTED = {"success": 1200, "failed": 3, "fetch_time": 2_500_000, "fetches": 10}

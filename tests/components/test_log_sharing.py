@@ -10,7 +10,7 @@ import pytest
 
 from pyspider_zk.components import log_sharing
 from pyspider_zk.components.log_sharing import WAITING, LogSharing, shared_log
-from pyspider_zk.errors import ConfigError
+from pyspider_zk.errors import ConfigError, Unavailable
 from pyspider_zk.local.services import RedisServer
 from pyspider_zk.queues.api import Queues
 from pyspider_zk.queues.connect import connect
@@ -37,9 +37,12 @@ class CountedLog:
     def __init__(self, log: ClusterLog) -> None:
         self._log = log
         self.tries = 0
+        self.fails = False
 
     def append(self, lines: Sequence[LogLine]) -> None:
         self.tries += 1
+        if self.fails:
+            raise ValueError("a fault")
         self._log.append(lines)
 
     def latest(self, before: str, count: int) -> list[Entry]:
@@ -76,20 +79,22 @@ def test_warnings_and_errors_of_all_loggers_are_shared_with_who_and_what(
     with shared_log(redis_url, "processor"):
         own.info("nothing")
         logging.getLogger("tornado.access").warning("404 GET /nowhere")
-        own.warning("[404] news:%s http://u:HIDDEN@site.example/\n1", TASK)
+        own.warning("[404] news:%s http://site.example/", TASK)
+        own.warning("no proxy at http://ann@site:HIDDEN@box/\n1")
         try:
             raise KeyError("title")
         except KeyError:
-            logging.getLogger("tests.of_root").exception("at redis://:HIDDEN@box/0")
+            of_root = logging.getLogger("tests.of_root")
+            of_root.exception("process news:%s at redis://:HIDDEN@box/0", TASK)
         own.log(45, "project %s is in quarantine", "shop")
     own.error("too late")
     eventually(lambda: len(oldest_first(queues.log)) == 3)
     first, second, third = oldest_first(queues.log)
     assert (first.level, second.level, third.level) == ("warning", "error", "error")
     assert (first.component, first.pid, first.logger) == ("processor", os.getpid(), own.name)
-    assert (first.project, first.task) == ("news", TASK)
-    assert first.message == rf"[404] news:{TASK} http://u:***@site.example/\n1"
-    assert second.message == "at redis://:***@box/0"
+    assert first.message == r"no proxy at http://ann@site:***@box/\n1"
+    assert (second.project, second.task) == ("news", TASK)
+    assert second.message == f"process news:{TASK} at redis://:***@box/0"
     assert second.traceback.startswith("Traceback (most recent call last):\n")
     assert second.traceback.endswith("KeyError: 'title'")
     assert (third.project, third.task, third.traceback) == ("shop", "", "")
@@ -121,6 +126,7 @@ def test_while_redis_is_away_the_newest_are_kept_and_nothing_is_logged_of_it_but
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(log_sharing, "EVERY", 0.01)
+    monkeypatch.setattr(log_sharing, "AWAY", 0.01)
     with RedisServer(tmp_path) as server, closing(connect(server.url, 0, 1)) as queues:
         log = CountedLog(queues.log)
         sharing = LogSharing(log, "webui")
@@ -146,6 +152,31 @@ def test_while_redis_is_away_the_newest_are_kept_and_nothing_is_logged_of_it_but
     assert shared == ["before", told, *(f"number {each}" for each in range(5, WAITING + 5))]
     lines = [each.getMessage() for each in caplog.records if each.name == log_sharing.__name__]
     assert len([each for each in lines if "is not shared: Redis at" in each]) == 1
+
+
+def test_why_a_process_ends_is_shared(redis_url: str, queues: Queues) -> None:
+    for error in (RuntimeError("no luck"), Unavailable("the database does not answer")):
+        with pytest.raises(type(error)), shared_log(redis_url, "scheduler"):
+            raise error
+    eventually(lambda: len(oldest_first(queues.log)) == 2)
+    unknown, known = oldest_first(queues.log)
+    assert unknown.message == "this scheduler ends: RuntimeError: no luck"
+    assert unknown.traceback.endswith("RuntimeError: no luck")
+    told = "this scheduler ends: the database does not answer"
+    assert (known.level, known.message, known.traceback) == ("error", told, "")
+
+
+def test_what_cannot_be_sent_does_not_end_the_sharing(queues: Queues) -> None:
+    log = CountedLog(queues.log)
+    sharing = LogSharing(log, "fetcher")
+    sharing.start()
+    log.fails = True
+    sharing.handle(logging.makeLogRecord({"name": "x", "levelno": logging.ERROR, "msg": "lost"}))
+    eventually(lambda: log.tries == 1)
+    log.fails = False
+    sharing.handle(logging.makeLogRecord({"name": "x", "levelno": logging.ERROR, "msg": "sent"}))
+    sharing.stop()
+    eventually(lambda: [line.message for line in oldest_first(queues.log)] == ["sent"])
 
 
 def test_a_process_ends_though_redis_is_away(own: logging.Logger) -> None:

@@ -15,6 +15,7 @@ from pyspider_zk.queues.log_lines import (
     LogLine,
     read_log,
 )
+from pyspider_zk.queues.names import LOG
 from tests.queues.conftest import RedisBackend
 
 LINE = LogLine(1000.5, "warning", "processor", "box", 7, "processor", "slow", "news", "t1")
@@ -63,7 +64,7 @@ def test_a_search_ends_before_it_has_looked_at_all_and_can_go_on(
     log.append([LINE])
     with redis_backend.client.pipeline(transaction=False) as pipe:
         for _ in range(KEPT):
-            pipe.xadd("log", {"x": "y"})
+            pipe.xadd(LOG, {"x": "y"})
         pipe.execute()
     found, following = read_log(log, ALL, "", 1)
     assert found == []
@@ -76,7 +77,7 @@ def test_the_oldest_are_dropped(redis_backend: RedisBackend) -> None:
     log, client = redis_backend.process().log, redis_backend.client
     for _ in range(3):
         log.append([LINE] * (KEPT // 2))
-    assert KEPT <= client.xlen("log") < KEPT + 100  # whole nodes of the stream are dropped
+    assert KEPT <= client.xlen(LOG) < KEPT + 100  # whole nodes of the stream are dropped
 
 
 @pytest.mark.redis
@@ -99,7 +100,7 @@ def test_what_is_no_line_is_passed_over(
 ) -> None:
     log, client = redis_backend.process().log, redis_backend.client
     log.append([LINE])
-    client.xadd("log", fields)
+    client.xadd(LOG, fields)
     log.append([replace(LINE, message="after")])
     assert messages(log) == ["after", "slow"]
 
@@ -110,7 +111,7 @@ def test_what_is_no_line_is_passed_over(
 )
 def test_ids_at_the_end_of_all_ids_stop_nobody(redis_backend: RedisBackend, tag: str) -> None:
     log, client = redis_backend.process().log, redis_backend.client
-    client.xadd("log", {"x": "y"}, id=tag)
+    client.xadd(LOG, {"x": "y"}, id=tag)
     for each in ("a", "b", "c"):
         log.append([replace(LINE, message=each)])
     (latest,), following = read_log(log, ALL, "", 1)
@@ -129,9 +130,9 @@ def test_any_two_numbers_are_a_place_in_it(redis_backend: RedisBackend, tag: str
 @pytest.mark.redis
 def test_a_key_of_another_type_is_set_aside(redis_backend: RedisBackend) -> None:
     queues = redis_backend.process()
-    redis_backend.client.set("log", "x")
+    redis_backend.client.set(LOG, "x")
     assert messages(queues.log) == []
-    redis_backend.client.set("log", "x")
+    redis_backend.client.set(LOG, "x")
     queues.log.append([LINE])
     assert messages(queues.log) == ["slow"]
     assert len(queues.slot_queues.unreadable()) == 2

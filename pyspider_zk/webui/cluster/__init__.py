@@ -81,7 +81,7 @@ def _show(page: ClusterPage) -> str:
         version=__version__,
         user=current_user.get_id() if current_user.is_active else "",
         looks_only=current_user.is_viewer,
-        edits=login is None or login.role.may(Role.ADMIN),
+        edits=login.role.may(Role.ADMIN) if login else not config.get("login_to_change"),
         has_session=COOKIE in request.cookies,
         login_to_change=config.get("login_to_change"),
         cdn=config.get("cdn") or "/static/cdn/",
@@ -89,7 +89,7 @@ def _show(page: ClusterPage) -> str:
         states=get_args(State),
         groups=list(EventGroup),
         kinds=sorted(EventKind),
-        components=["scheduler", *ComponentKind],
+        components=["scheduler", *ComponentKind, "all"],
         most_part=MOST_PART,
     )
 

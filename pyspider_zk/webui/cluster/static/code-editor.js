@@ -43,7 +43,7 @@ function faultsOf(text, _, editor) {
   } catch ({ message }) {
     const [, line, column] = /line (\d+) column (\d+)/.exec(message) ?? [];
     const [, position = text.length] = /position (\d+)/.exec(message) ?? [];
-    const from = line ? CodeMirror.Pos(line - 1, column - 1) : editor.posFromIndex(Number(position));
+    const from = editor.clipPos(line ? CodeMirror.Pos(line - 1, column - 1) : editor.posFromIndex(Number(position))); // it may be of a text that is quoted
     const start = from.ch && from.ch >= editor.getLine(from.line).length ? CodeMirror.Pos(from.line, from.ch - 1) : from;
     return [{ message, severity: "error", from: start, to: CodeMirror.Pos(start.line, start.ch + 1) }];
   }

@@ -20,7 +20,7 @@ const helper = new SelectorHelper((selector) => {
   script.focus();
 });
 const steps = new Steps(task, byId("back"), byId("forward"), showTried);
-const saved = new SavedScript(name, script, tell, (fault) => {
+const saved = new SavedScript({ name, start, readOnly: looksOnly }, script, tell, (fault) => {
   const [, line, message] = /^line (\d+): (.*)/s.exec(fault ?? "") ?? [];
   markFault(script, Number(line), message);
 });
@@ -35,7 +35,9 @@ function tell(...content) {
 const isByWebdav = () => byId("webdav").getAttribute("aria-pressed") === "true";
 
 async function run() {
+  if (!saved.isLoaded) return undefined;
   steps.keep();
+  const sent = script.changeGeneration(true);
   const form = { webdav_mode: isByWebdav(), script: isByWebdav() ? "" : script.getValue(), task: task.getValue() };
   const mine = latest = askPyspider(`/debug/${encodeURIComponent(name)}/run`, form);
   byId("step").setAttribute("aria-busy", "true");
@@ -45,7 +47,7 @@ async function run() {
   byId("step").setAttribute("aria-busy", "false");
   if (given.refused) return tell(given.refused);
   const { line = null, message } = faultIn(given.logs, name) ?? {};
-  markFault(script, line, message);
+  markFault(script, !isByWebdav() && script.isClean(sent) ? line : null, message); // else it is a line of another script
   return showResult(given, { name, helper, run: follow, goTo: (number) => goToLine(script, number) });
 }
 
@@ -84,7 +86,7 @@ async function toggleWebdav() {
   byId("webdav").setAttribute("aria-pressed", String(on));
   byId("panes").classList.toggle("by-webdav", on);
   script.refresh();
-  if (!on && saved.isClean) await saved.tried(() => saved.load());
+  if (!on && saved.isClean && saved.md5) await saved.tried(() => saved.load());
 }
 
 const KEYS = { s: () => saved.save(), enter: run };
@@ -93,7 +95,7 @@ document.addEventListener("keydown", (event) => {
   const press = (event.ctrlKey || event.metaKey) && !event.shiftKey && !event.altKey && KEYS[event.key.toLowerCase()]; // S with Caps Lock
   if (!press || looksOnly) return;
   event.preventDefault();
-  press();
+  if (!event.repeat) press();
 });
 
 say(document.querySelector("h1"), name || "Editor");
@@ -107,8 +109,4 @@ tabs(document.querySelector("[role=tablist]"));
 separator(byId("separator"), byId("panes"), () => script.refresh());
 steps.add(pretty(FIRST));
 if (taskid) saved.tried(async () => steps.add(pretty(await givenTask())));
-saved.tried(async () => {
-  await saved.load(start);
-  script.clearHistory();
-  script.setOption("readOnly", looksOnly);
-});
+saved.tried(() => saved.load());

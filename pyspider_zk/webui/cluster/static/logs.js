@@ -7,6 +7,7 @@ import { Table } from "./table.js";
 import { badges } from "./tiles.js";
 
 const SIZE = 50;
+const EVERY = 10000; // milliseconds: a search that finds little reads all lines
 const DEFAULTS = { level: "", component: "", project: "", q: "" };
 
 const state = read(DEFAULTS);
@@ -31,7 +32,7 @@ bind(form, state, () => turn(null));
 
 const filter = () => Object.fromEntries(Object.entries(state).filter(([, value]) => value));
 
-const page = live(() => ask("/logs", { query: { ...filter(), limit: SIZE, ...(cursor && { cursor }) } }), show);
+const page = live(() => ask("/logs", { query: { ...filter(), limit: SIZE, ...(cursor && { cursor }) } }), show, EVERY);
 
 function show({ items, next: behind }) {
   table.show(items);

@@ -1,12 +1,13 @@
 // What was fetched, in a frame in which nothing of it runs, and from which nothing leads on.
 //
-// The policy of /blank.html forbids scripts, frames and other bases; what is taken out here is what it would
-// complain of. The frame keeps allow-scripts: without it Safari hears no press in it (WebKit bug 218086).
+// The policy of /blank.html forbids scripts and frames; what is taken out here is what it would complain of. A proxy
+// may answer in its place, without a policy, so the frame is given one. The frame keeps allow-scripts: without it Safari hears no press in it (WebKit bug 218086).
 
 import { pretty } from "./code-editor.js";
 import { h } from "./dom.js";
 
 const SANDBOX = "allow-same-origin allow-scripts";
+const POLICY = "script-src 'none'; object-src 'none'; frame-src 'none'";
 const TEXT = /^text\/|\b(json|xml|javascript)\b/;
 
 /** Return the media type of what was fetched. */
@@ -23,6 +24,7 @@ export async function showFetched(box, fetched) {
   await loaded; // before, the frame has this page's policy
   const { contentDocument: shown, contentWindow: view } = frame;
   if (!shown) return null; // the next step's has taken its place
+  shown.head.append(Object.assign(shown.createElement("meta"), { httpEquiv: "Content-Security-Policy", content: POLICY }));
   shown.addEventListener("click", (event) => event.preventDefault());
   if (typeOf(fetched).startsWith("text/html")) {
     shown.replaceChild(shown.adoptNode(page(view, fetched)), shown.documentElement);
@@ -35,7 +37,8 @@ export async function showFetched(box, fetched) {
 /** Parse a page in its frame: what this page parses has this page's policy, which refuses its styles. */
 function page(view, { content, url }) {
   const parsed = new view.DOMParser().parseFromString(content ?? "", "text/html");
-  for (const each of parsed.querySelectorAll("base, meta[http-equiv]")) each.remove();
+  for (const each of parsed.querySelectorAll("base, meta[http-equiv], meta[name=referrer i]")) each.remove();
+  for (const each of parsed.querySelectorAll("[referrerpolicy]")) each.removeAttribute("referrerpolicy"); // no site learns our address
   for (const each of parsed.querySelectorAll("iframe, frame, object, embed"))
     for (const name of ["src", "srcdoc", "data"]) each.removeAttribute(name);
   if (/^https?:/i.test(url)) parsed.head.prepend(Object.assign(parsed.createElement("base"), { href: url }));

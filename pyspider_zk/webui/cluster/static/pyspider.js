@@ -1,8 +1,10 @@
 // Requests to routes that are pyspider's own, which the API does not have.
 
+const READ_TIMEOUT = 15000; // milliseconds; a step may take longer
+
 /** Send a request, by POST if there is a form; return the response's JSON, or throw an Error for people. */
 export async function askPyspider(path, form) {
-  const request = form && { method: "POST", body: new URLSearchParams(form) };
+  const request = form ? { method: "POST", body: new URLSearchParams(form) } : { signal: AbortSignal.timeout(READ_TIMEOUT) };
   const response = await fetch(path, request).catch(() => { throw new Error("the web UI does not answer"); });
   const text = await response.text();
   const answer = parsed(text);

@@ -7,38 +7,54 @@ import { when } from "./format.js";
 import { askPyspider } from "./pyspider.js";
 
 export class SavedScript {
-  /** tell(...nodes) shows a notice in place of the last one; saved(error) is called with why it cannot run, or null. */
-  constructor(name, editor, tell, saved) {
+  /**
+   * start: URL of a new script; readOnly: whether its user may only look.
+   * tell(...nodes) shows a notice in place of the last one; saved(error) is called with why it cannot run, or null.
+   */
+  constructor({ name, start, readOnly }, editor, tell, saved) {
     this.name = name;
+    this.start = start;
+    this.readOnly = readOnly;
     this.path = `/projects/${encodeURIComponent(name)}`;
     this.editor = editor;
     this.tell = tell;
     this.saved = saved;
-    this.md5 = ""; // of what was loaded or saved last; "": there was no project
+    this.md5 = null; // of what was loaded or saved last; "": there was no project; null: nothing was loaded yet
     this.generation = editor.changeGeneration(true);
     this.isSaving = false;
     editor.on("change", () => this.update());
     addEventListener("beforeunload", (event) => {
       if (!this.isClean) event.preventDefault();
     });
+    this.update();
   }
 
   get isClean() {
     return this.editor.isClean(this.generation);
   }
 
-  /** Return what is saved and its MD5; a sample and "" if there is no such project. */
-  async stored(start) {
-    const there = await askPyspider(`/debug/${encodeURIComponent(this.name)}/get`); // the API's 404 would be an error in the console
-    if (there) return ask(`${this.path}/script`);
-    return { md5: "", ...await ask("/new-script", { query: { project: this.name, start } }) };
+  get isLoaded() {
+    return this.md5 !== null;
   }
 
-  /** Put what is saved in the editor. What was there is one undo away. */
-  async load(start) {
-    const { script, md5 } = await this.stored(start);
-    this.editor.setValue(script);
-    this.is(md5, this.editor.changeGeneration(true));
+  /** Return what is saved and its MD5; a sample and "" if there is no such project. */
+  async stored() {
+    const there = await askPyspider(`/debug/${encodeURIComponent(this.name)}/get`); // the API's 404 would be an error in the console
+    if (there) return ask(`${this.path}/script`);
+    return { md5: "", ...await ask("/new-script", { query: { project: this.name, start: this.start } }) };
+  }
+
+  /** Put what is saved in the editor, in which nothing is typed meanwhile. What was there is one undo away. */
+  async load() {
+    this.editor.setOption("readOnly", true);
+    try {
+      const { script, md5 } = await this.stored();
+      this.editor.setValue(script);
+      if (!this.isLoaded) this.editor.clearHistory();
+      this.is(md5, this.editor.changeGeneration(true));
+    } finally {
+      this.editor.setOption("readOnly", this.readOnly || !this.isLoaded);
+    }
   }
 
   is(md5, generation) {
@@ -48,13 +64,14 @@ export class SavedScript {
   }
 
   update() {
-    const word = !this.isClean ? "unsaved" : this.md5 ? "saved" : "new";
+    const word = !this.isLoaded ? "" : !this.isClean ? "unsaved" : this.md5 ? "saved" : "new";
+    byId("save").disabled = byId("run").disabled = !this.isLoaded;
     say(byId("state"), word);
     byId("state").className = `badge ${{ unsaved: "warn", saved: "good" }[word] ?? ""}`;
   }
 
   async save() {
-    if (this.isSaving) return;
+    if (this.isSaving || !this.isLoaded) return;
     this.isSaving = true;
     const generation = this.editor.changeGeneration(true);
     try {
@@ -70,8 +87,10 @@ export class SavedScript {
 
   async refused({ status, message }) {
     if (status !== 409) return this.tell(`Not saved: ${message}`);
-    const theirs = await this.theirs().catch(() => ""); // it may be gone
     const choice = (text, press) => h("button", { type: "button", onclick: press }, text);
+    const there = await this.stored().catch(() => null); // null: it cannot be had now
+    if (there?.md5 === "") return this.tell("Not saved: the project is gone.", choice("Create it again", () => this.overwrite()));
+    const theirs = await this.theirs().catch(() => ""); // it may be gone
     return this.tell(
       `Not saved: ${message}.${theirs}`,
       h("a", { href: `${projectPage(this.name)}#versions`, target: "_blank" }, "Show the versions"),

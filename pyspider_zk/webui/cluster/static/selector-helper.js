@@ -2,9 +2,11 @@
 
 import { byId, h, say } from "./dom.js";
 import { plural } from "./format.js";
+import { boundsOf, create, listen, localName, rootOf, select, viewOf } from "./hostile-dom.js";
 import { selectorOf, shorten, stepOf } from "./selector.js";
 
 const MARK = "pyspider-mark"; // the elements that are drawn over a page
+const MOST_MARKS = 500;
 const LOOKS = {
   chosen: "border: 2px solid #c00;",
   pointed: "background: rgb(255 165 0 / 0.3);",
@@ -37,8 +39,9 @@ export class SelectorHelper {
     this.turn(false);
     this.page = page;
     byId("helper").hidden = !page;
-    page?.addEventListener("mouseover", ({ target }) => this.isOn && this.mark("pointed", [target]));
-    page?.addEventListener("click", (event) => this.isOn && this.choose(event.composedPath()));
+    if (!page) return;
+    listen(page, "mouseover", ({ target }) => this.isOn && this.mark("pointed", [target]));
+    listen(page, "click", (event) => this.isOn && this.choose(event.composedPath()));
   }
 
   turn(on) {
@@ -52,12 +55,12 @@ export class SelectorHelper {
   }
 
   select(selector) {
-    return [...this.page.querySelectorAll(selector)].filter((each) => each.localName !== MARK);
+    return [...select(this.page, selector)].filter((each) => localName(each) !== MARK);
   }
 
   /** Show the steps to an element; path: it and what it is in, up to the window. */
   choose(path) {
-    this.steps = path.filter((each) => each instanceof this.page.defaultView.Element).reverse().map(stepOf);
+    this.steps = path.filter((each) => each instanceof viewOf(this.page).Element).reverse().map(stepOf);
     const seen = this.steps.filter((each) => each.isChosen);
     shorten(this.steps, (selector) => this.select(selector));
     this.buttons = [];
@@ -67,7 +70,7 @@ export class SelectorHelper {
 
   chip(step) {
     const point = () => this.mark("pointed", [step.element]);
-    const tag = step.element.localName;
+    const tag = localName(step.element);
     const features = step.features.map((each) => this.toggle(each.pattern, each));
     return h("span", { class: "chip", role: "group", "aria-label": tag, onmouseenter: point }, this.toggle(`<${tag}>`, step), features);
   }
@@ -94,14 +97,14 @@ export class SelectorHelper {
   /** Draw boxes over elements in place of those that were. */
   mark(kind, elements) {
     const { page } = this;
-    if (!page?.defaultView) return;
-    for (const each of page.querySelectorAll(`${MARK}.${kind}`)) each.remove();
-    const { scrollX, scrollY } = page.defaultView;
-    const boxes = elements.map((each) => each.getBoundingClientRect()).map(({ left, top, width, height }) => {
-      const box = Object.assign(page.createElement(MARK), { className: kind });
+    if (!page || !viewOf(page)) return;
+    for (const each of select(page, `${MARK}.${kind}`)) each.remove();
+    const { scrollX, scrollY } = viewOf(page);
+    const boxes = elements.slice(0, MOST_MARKS).map((each) => boundsOf(each)).map(({ left, top, width, height }) => {
+      const box = Object.assign(create(page, MARK), { className: kind });
       box.style.cssText = `${LOOKS[kind]} position: absolute; z-index: 2147483647; box-sizing: border-box; pointer-events: none; left: ${left + scrollX}px; top: ${top + scrollY}px; width: ${width}px; height: ${height}px`;
       return box;
     });
-    page.documentElement.append(...boxes);
+    rootOf(page).append(...boxes);
   }
 }

@@ -1,5 +1,8 @@
 // CSS selectors of an element, as steps from the root to it, of which some features are chosen.
 
+import { attribute, localName } from "./hostile-dom.js";
+
+const MOST = 8; // features of an element
 const NAMED = ["rel", "property", "itemprop"];
 const ADDED = "tbody"; // by browsers, where a script finds none
 
@@ -7,14 +10,14 @@ const quoted = (text) => `"${text.replace(/["\\\n\r\f]/g, (each) => CSS.escape(e
 
 /** Return a step for an element: { element, isChosen, features: [{ pattern, isChosen }] }, all chosen. */
 export function stepOf(element) {
-  const id = element.getAttribute("id"); // the property may be a form's field
+  const [id, classes] = ["id", "class"].map((name) => attribute(element, name) ?? "");
   const patterns = [
-    CSS.escape(element.localName),
+    CSS.escape(localName(element)),
     ...(id ? [`#${CSS.escape(id)}`] : []),
-    ...[...element.classList].map((each) => `.${CSS.escape(each)}`),
-    ...NAMED.filter((name) => element.hasAttribute(name)).map((name) => `[${name}=${quoted(element.getAttribute(name))}]`),
-  ];
-  return { element, isChosen: element.localName !== ADDED, features: patterns.map((pattern) => ({ pattern, isChosen: true })) };
+    ...classes.split(/[ \t\n\f\r]+/).filter(Boolean).map((each) => `.${CSS.escape(each)}`),
+    ...NAMED.filter((name) => attribute(element, name) !== null).map((name) => `[${name}=${quoted(attribute(element, name))}]`),
+  ].slice(0, MOST);
+  return { element, isChosen: localName(element) !== ADDED, features: patterns.map((pattern) => ({ pattern, isChosen: true })) };
 }
 
 /** Return the selector of what is chosen. */

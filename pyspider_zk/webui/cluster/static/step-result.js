@@ -30,10 +30,12 @@ export async function showResult({ logs, follows, messages, fetch_result: fetche
 
 const number = (id, items) => say(document.querySelector(`#tab-${id} span`), items.length ? ` ${count(items.length)}` : "");
 
+const literal = (text = "") => text.replace(/\W/g, "\\$&");
+
 /** Show the log; its lines of the script are links. */
 function showLog(logs, name, goTo) {
   const [pre] = byId("log").children;
-  const parts = logs.split(new RegExp(`(?<=File "<${name}>", )line (\\d+)`));
+  const parts = logs.split(new RegExp(`(?<=File "<${literal(name)}>", )line (\\d+)`));
   pre.replaceChildren(...parts.map((part, place) => (place % 2 ? h("button", { type: "button", class: "link", onclick: () => goTo(Number(part)) }, `line ${part}`) : part)));
   byId("log").hidden = !logs;
   pre.scrollTop = pre.scrollHeight; // an error is told at the end
@@ -41,7 +43,7 @@ function showLog(logs, name, goTo) {
 
 /** Return the last line of the script that a traceback names, and the error; null: there is none. */
 export function faultIn(logs, name) {
-  const found = [...logs.matchAll(new RegExp(`File "<${name}>", line (\\d+)`, "g"))].at(-1);
+  const found = [...logs.matchAll(new RegExp(`File "<${literal(name)}>", line (\\d+)`, "g"))].at(-1);
   if (!found) return null;
   const indent = found.index - logs.lastIndexOf("\n", found.index) - 1;
   const [, ...after] = logs.slice(found.index).split("\n");
