@@ -14,7 +14,7 @@ from tests.browser.conftest import ROOT, BrowsedCluster, Web
 pytestmark = [pytest.mark.browser, pytest.mark.zk, pytest.mark.redis, pytest.mark.slow]
 
 FOLDER = ROOT / "docs" / "pictures"
-WITHOUT = """root => document.querySelectorAll("pre").forEach(
+WITHOUT = """root => document.querySelectorAll("details pre").forEach(
     (each) => { each.textContent = each.textContent.replaceAll(root, "/opt/pyspider-zk"); })"""
 """Takes the place where this runs out of the tracebacks that a picture shows."""
 TRIES = 1500  # until the pictures are taken

@@ -486,29 +486,26 @@ def test_an_event_leads_to_its_batch(page: Page) -> None:
     expect(page.locator("#detail dd").first).to_have_text("led_to")
 
 
-def test_an_error_of_a_processor_is_found_by_its_project_and_text(
-    phone: Page, cluster: BrowsedCluster, site: str, picture: Picture
+def test_a_warning_of_a_scheduler_is_found_by_its_project_and_text(
+    phone: Page, cluster: BrowsedCluster, picture: Picture
 ) -> None:
-    script = SCRIPT.format(site=site).replace("return", "assert 'one' not in response.url; return")
-    cluster.web.add_project("faulty", status="RUNNING", script=script)
+    cluster.web.add_project("vanishes", status="RUNNING")
     cluster.look()
-    cluster.run("faulty")
-    open_page(phone, "project?name=faulty")
+    open_page(phone, "project?name=vanishes")
+    cluster.web.drop_project("vanishes")
+    cluster.look()
     phone.get_by_role("link", name="Logs", exact=True).last.click()
-    phone.wait_for_url("**/logs?project=faulty")  # until it is loaded, and takes what is typed
-    phone.get_by_label("Text").fill("ASSERTIONERROR")
-    expect(phone).to_have_url(re.compile("project=faulty&q=ASSERTIONERROR"))
+    phone.wait_for_url("**/logs?project=vanishes")  # until it is loaded, and takes what is typed
+    phone.get_by_label("Text").fill("GONE")
+    expect(phone).to_have_url(re.compile("project=vanishes&q=GONE"))
     line = phone.locator("#lines tbody tr").first
-    expect(line).to_contain_text("processor")
-    expect(line.locator(".badge.bad")).to_have_text("error")
+    expect(line).to_contain_text("scheduler")
+    expect(line.locator(".badge.warn")).to_have_text("warning")
     check_fits(phone)
     check_accessibility(phone)
     picture(phone)
     phone.get_by_label("Component").select_option("webui")
     expect(phone.locator("#empty")).to_be_visible()
-    phone.get_by_role("button", name="Clear").click()
-    phone.get_by_role("link", name="the task").first.click()
-    expect(phone.locator("#freshness")).to_have_class("freshness live")
 
 
 def test_what_fails_is_found_understood_and_fetched_again(

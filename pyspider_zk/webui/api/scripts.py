@@ -56,8 +56,8 @@ class NewScriptQuerySchema(Schema):
     project = fields.String(
         required=True,
         validate=validate.Regexp(
-            rf"^\w{{1,{PROJECT_NAME_LIMIT}}}\Z",
-            error=f"has letters, digits and _ only, {PROJECT_NAME_LIMIT} at most",
+            rf"^[^\x00-\x1f\x7f]{{1,{PROJECT_NAME_LIMIT}}}\Z",  # it is a comment of one line
+            error=f"has no control characters, and {PROJECT_NAME_LIMIT} characters at most",
         ),
         metadata=about("the project's name"),
     )
@@ -94,6 +94,7 @@ class SavedScriptSchema(Schema):
     """A script that was saved."""
 
     md5 = text_field("its MD5 in UTF-8")
+    status = text_field("the project's status now")
     error = fields.String(
         required=True,
         allow_none=True,
@@ -167,14 +168,11 @@ def save_script(asked: dict[str, Any], name: str) -> tuple[dict[str, Any], int]:
     check_project_name(name)
     row, script = _row(name), asked["script"]
     _check_replaced(name, row, asked.get("replaces"), script)
-    if row is None:
-        _create(name, script)
-    else:
-        _replace(name, row, script)
+    state = _create(name, script) if row is None else _replace(name, row, script)
     text = f"save the script of {name}"
     tell(change_event(request.environ, EventKind.SCRIPT, [name], text, _announced()))
     status = HTTPStatus.CREATED if row is None else HTTPStatus.OK
-    return {"md5": _md5(script), "error": _fault(name, script)}, status
+    return {"md5": _md5(script), "status": state, "error": _fault(name, script)}, status
 
 
 @blueprint.route("/projects/<string:name>/versions", parameters=in_path("name"))
@@ -245,8 +243,8 @@ def _check_replaced(name: str, row: Row | None, expected: str | None, script: st
         raise Conflict(f"project {name!r} has {what}")
 
 
-def _create(name: str, script: str) -> None:
-    """Add a project.
+def _create(name: str, script: str) -> str:
+    """Add a project; return its status.
 
     Raises:
         BadMessage: the database can have no tables of that name.
@@ -257,20 +255,24 @@ def _create(name: str, script: str) -> None:
     if not projectdb.verify_project_name(name):
         raise BadMessage(f"project name {name!r} is too long for the database")
     limits = {"rate": config.get("max_rate", 1), "burst": config.get("max_burst", 3)}
-    project = {"name": name, "script": script, "status": "TODO", **limits}
+    status = "TODO"
+    project = {"name": name, "script": script, "status": status, **limits}
     try:
         answered(lambda: projectdb.insert(name, project))
     except Unavailable as error:
         if _row(name) is not None:
             raise Conflict(f"project {name!r} has just been created: look at it") from error
         raise
+    return status
 
 
-def _replace(name: str, row: Row, script: str) -> None:
+def _replace(name: str, row: Row, script: str) -> str:
+    """Change a project's script; return its status."""
     projectdb = backend().config["projectdb"]
-    status = {"status": "CHECKING"} if row["status"] in ACTIVE else {}
-    if not answered(lambda: projectdb.update(name, {"script": script, **status})):
+    changed = {"status": "CHECKING"} if row["status"] in ACTIVE else {}
+    if not answered(lambda: projectdb.update(name, {"script": script, **changed})):
         raise Conflict(f"project {name!r} has just been deleted")
+    return str({**row, **changed}["status"])
 
 
 def _announced() -> str:

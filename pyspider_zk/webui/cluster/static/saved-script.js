@@ -75,9 +75,10 @@ export class SavedScript {
     this.isSaving = true;
     const generation = this.editor.changeGeneration(true);
     try {
-      const { md5, error } = await ask(`${this.path}/script`, { method: "PUT", body: { script: this.editor.getValue(), if: this.md5 } });
+      const { md5, status, error } = await ask(`${this.path}/script`, { method: "PUT", body: { script: this.editor.getValue(), if: this.md5 } });
       this.is(md5, generation);
-      this.tell(...(error ? [`It is saved, but cannot run: ${error}`] : []));
+      const stands = status === "CHECKING" ? ["It is saved, and CHECKING: it crawls nothing until it is RUNNING again. ", h("a", { href: projectPage(this.name) }, "Set its status")] : [];
+      this.tell(...(error ? [`It is saved, but cannot run: ${error}`] : stands));
       this.saved(error);
     } catch (error) {
       await this.refused(error);
