@@ -82,12 +82,12 @@ def test_what_stands_below_a_leftover_of_the_dead_is_deleted_with_it(
 def test_what_may_not_be_looked_at_keeps_one_leftover_and_no_other(
     crew: Crew, connection: Connection, settings: Settings
 ):
-    alone, tree = crew.start(), Tree(settings.root)
-    left = [MemberId(number, "gone") for number in (7, 8, 9)]
+    tree, left = Tree(settings.root), [MemberId(number, "gone") for number in (7, 8, 9)]
     for gone in left:
         connection.create(tree.lease(gone), Load(lease=1.0).encode())
     closed = f"{tree.lease(left[1])}/closed"
     connection._client.create(closed, acl=[make_digest_acl("they", "theirs", all=True)])
+    alone = crew.start()  # a leader at rest would see for a minute no lease that others write
 
     eventually(
         lambda: connection.find_all([tree.lease(left[0]), tree.lease(left[2])]) == [None, None],
