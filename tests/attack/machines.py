@@ -21,9 +21,11 @@ import redis
 import trustme
 from kazoo.client import KazooClient
 
+from pyspider_zk.cluster.events import EventKind
 from pyspider_zk.config import Settings, settings_from
 from pyspider_zk.local import programs
 from pyspider_zk.local.child import Child, tail
+from pyspider_zk.queues.names import DEAD_LETTERS
 from pyspider_zk.webui.users import change_users, read_users
 from tests.attack.doors import LISTENS, PORTS, REDIS_PORT, ZOOKEEPER_PORT, Who
 from tests.attack.state import KEPT, URL_CANARY, State, plant, state
@@ -275,8 +277,14 @@ class Machines:
         """Have something done, so that there are a batch, an event and a dead letter to attack."""
         with ServerProxy(rpc_url(self.schedulers[0], SECRET), allow_none=True) as proxy:
             proxy.submit_operation("group", {"names": [KEPT]}, {"group": "of_ours"})
+            call: Any = proxy.list_events
+            self._await(
+                "the end of the batch is recorded",
+                lambda: any(each["kind"] == EventKind.ENDED for each in call()),
+            )
         with closing(self.redis_client(login=True)) as client:
             client.rpush("newtask_queue", f"no task: {URL_CANARY}")
+            self._await("there is a dead letter", lambda: bool(client.exists(DEAD_LETTERS)))
 
     def _run(self, node: str, command: list[str]) -> None:
         whole = [*self.network.inside(node), *command]
