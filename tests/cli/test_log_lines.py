@@ -1,13 +1,17 @@
 """``logs`` shows what all components have warned of lately."""
 
 import json
+import signal
 from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from pyspider_zk.queues.connect import connect
 from pyspider_zk.queues.log_lines import LogLine
 from tests.cli.conftest import Run, announced, ended
+from tests.support.processes import lines_until, process
 
 SLOW = LogLine(1000.5, "warning", "scheduler", "box", 7, "scheduler", "slow \x1b[2J")
 FAILED = LogLine(1e300, "error", "processor", "box", 8, "processor", "failed", "news", "t", "a\nb")
@@ -33,6 +37,25 @@ def test_lines_are_shown_oldest_first_and_found(run: Run, redis_url: str) -> Non
     ):
         (found,) = json.loads(ask(*options, "--json"))
         assert (found["at"], found["message"], found["traceback"]) == (1e300, "failed", "a\nb")
+
+
+@pytest.mark.redis
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_lines_are_followed_until_ctrl_c(
+    redis_url: str, tmp_path: Path, form: tuple[str, ...]
+) -> None:
+    command = ("logs", "--message-queue", redis_url, "--follow", *form)
+    with closing(connect(redis_url, 0, 1)) as queues:
+        queues.log.append([SLOW])
+        with process(*command, folder=tmp_path) as child:
+            lines_until(child, "slow")
+            queues.log.append([replace(SLOW, message="slower")])
+            (line,) = lines_until(child, "slower")
+            queues.log.append([replace(SLOW, message="slowest")])
+            assert len(lines_until(child, "slowest")) == 1
+            child.send_signal(signal.SIGINT)
+            assert child.wait() == 0
+    assert not form or json.loads(line)["message"] == "slower"
 
 
 @pytest.mark.redis

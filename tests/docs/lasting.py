@@ -14,7 +14,7 @@ from tests.support.running_cluster import listens, settings_of
 UP = "pyspider-zk up"
 SITE = "python3 -m http.server"
 
-_WATCHING = ("--watch", "events --follow")
+_WATCHING = ("--watch", "events --follow", "logs --follow")
 _COMPONENTS = ("scheduler", "fetcher", "processor", "result-worker", "renderer", "webui")
 _OURS = re.compile(r"([A-Z_]+=\S+ )*pyspider-zk ")
 _OF_UP = 8
