@@ -24,7 +24,7 @@ from tests.browser.cluster_page import (
     row,
     tick,
 )
-from tests.browser.conftest import ROOT, WINDOW, BrowsedCluster
+from tests.browser.conftest import PLAIN, ROOT, WINDOW, BrowsedCluster
 from tests.support.ports import own_port
 from tests.support.waiting import eventually
 
@@ -209,6 +209,22 @@ def test_a_viewer_reads_a_script_and_finds_nothing_that_would_be_refused(
         check_accessibility(page)
         picture(page)
         assert refused == []
+
+
+def test_the_editor_tells_who_else_is_at_a_script(chromium: Browser, closed: str) -> None:
+    with visit(chromium, closed, ANN) as page:
+        page.goto("/")  # where the browser learns that it must log in
+        assert page.request.put("/api/v1/projects/mine/script", data={"script": PLAIN}).ok
+    with visit(chromium, closed, EVE) as page:
+        open_editor(page, "mine")
+        told = page.locator("#colleagues")
+        expect(told).to_have_text(re.compile(r"also at it: ann, \d+ s ago"), timeout=40_000)
+        check_accessibility(page)
+    with visit(chromium, closed, ANN) as page:
+        with page.expect_response(re.compile("/events/archive")):
+            open_editor(page, "mine")
+        expect(page.get_by_role("button", name="Run", exact=True)).to_be_enabled()
+        expect(page.locator("#colleagues")).to_be_hidden()
 
 
 def test_a_locked_project_is_changed_with_a_login(

@@ -1,5 +1,6 @@
 import { projectPage, read, resultsPage, taskPage } from "./address.js";
 import { goToLine, markFault, pretty, scriptEditor, taskEditor } from "./code-editor.js";
+import { tellColleagues } from "./colleagues.js";
 import { byId, say } from "./dom.js";
 import { askPyspider } from "./pyspider.js";
 import { SavedScript } from "./saved-script.js";
@@ -106,6 +107,7 @@ byId("run").addEventListener("click", run);
 byId("save").addEventListener("click", () => saved.save());
 byId("webdav").addEventListener("click", toggleWebdav);
 tabs(document.querySelector("[role=tablist]"));
+tellColleagues(byId("colleagues"), name, document.querySelector(".user")?.textContent ?? "");
 separator(byId("separator"), byId("panes"), () => script.refresh());
 steps.add(pretty(FIRST));
 if (taskid) saved.tried(async () => steps.add(pretty(await givenTask())));

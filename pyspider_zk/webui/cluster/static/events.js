@@ -3,6 +3,7 @@ import { ask } from "./api.js";
 import { byId, h } from "./dom.js";
 import { when } from "./format.js";
 import { live } from "./live.js";
+import { cursorPages } from "./pager.js";
 import { Table } from "./table.js";
 import { badges } from "./tiles.js";
 
@@ -12,8 +13,10 @@ const COLOURS = { died: "bad", left: "warn", drain: "warn", evict: "warn", maint
 
 const state = read(DEFAULTS);
 const form = byId("filters");
-let cursor = null; // of the events that are shown; null: the latest
-let next = null; // of the events behind them
+const pages = cursorPages(() => {
+  write(state, DEFAULTS);
+  page.refresh();
+});
 
 const table = new Table(byId("events"), [
   { title: "When", cls: "nowrap first", show: (each) => when(each.at) },
@@ -25,34 +28,22 @@ const table = new Table(byId("events"), [
 
 const { kind } = form.elements;
 if (![...kind.options].some((each) => each.value === state.kind)) kind.append(h("option", {}, state.kind));
-bind(form, state, () => turn(null));
+bind(form, state, pages.latest);
 
 const filter = () => {
   const { within, ...rest } = state;
   return { ...rest, ...(within && { since: Math.floor(Date.now() / 1000 - Number(within)) }) };
 };
 
-const page = live(() => ask("/events/archive", { query: { ...filter(), limit: SIZE, ...(cursor && { cursor }) } }), show);
+const page = live(() => ask("/events/archive", { query: { ...filter(), limit: SIZE, ...pages.query() } }), show);
 
-function show({ items, next: behind }) {
+function show({ items, next }) {
   table.show(items);
-  next = behind;
+  pages.shown(next);
   byId("empty").hidden = items.length > 0;
-  byId("older").disabled = !next;
-  byId("latest").disabled = !cursor;
   const given = Object.entries(filter()).filter(([, value]) => value);
   byId("export").href = `/api/v1/events/archive.csv?${new URLSearchParams([...given, ["style", "spreadsheet"]])}`;
 }
-
-/** Show the events behind a cursor. */
-function turn(to) {
-  cursor = to;
-  write(state, DEFAULTS);
-  page.refresh();
-}
-
-byId("older").addEventListener("click", () => turn(next));
-byId("latest").addEventListener("click", () => turn(null));
 
 function more(event) {
   const facts = Object.keys(event.data).length;

@@ -4,7 +4,7 @@ import { byId, h, say } from "./dom.js";
 import { count, plural, since, when } from "./format.js";
 import { live } from "./live.js";
 import { refetch } from "./operating.js";
-import { pager } from "./pager.js";
+import { cursorPages, pager } from "./pager.js";
 import { Table } from "./table.js";
 
 const SIZE = 50;
@@ -13,8 +13,10 @@ const DEFAULTS = { project: "", url: "", error: "", callback: "", status_code: "
 
 const state = read(DEFAULTS);
 let now; // the time of the last response
-let cursor = null; // of the tasks that are shown; null: the latest
-let next = null; // of the tasks behind them
+const pages = cursorPages(() => { // of tasks
+  write(state, DEFAULTS);
+  page.refresh();
+});
 
 const again = (text, press) => ({ sign: text, node: () => h("button", { type: "button", "aria-label": text, onclick: press }, "Fetch again…") });
 
@@ -46,7 +48,7 @@ const chosen = () => ({ ...filter(), kind: state.kind, ...(state.of && { callbac
 
 async function load() {
   const found = await ask("/failures", { query: { ...filter(), offset: state.offset, limit: SIZE } });
-  const query = { ...chosen(), limit: TASKS, ...(cursor && { cursor }) };
+  const query = { ...chosen(), limit: TASKS, ...pages.query() };
   return { ...found, failed: state.kind ? await ask("/failures/tasks", { query }) : null };
 }
 
@@ -68,30 +70,19 @@ function show(data) {
   if (!data.failed) return;
   say(byId("kind"), state.kind);
   tasks.show(data.failed.items);
-  next = data.failed.next;
-  byId("older").disabled = !next;
-  byId("latest").disabled = !cursor;
+  pages.shown(data.failed.next);
 }
 
 function go(offset) {
   state.offset = offset;
-  turn(null);
-}
-
-/** Show the tasks behind a cursor. */
-function turn(to) {
-  cursor = to;
-  write(state, DEFAULTS);
-  page.refresh();
+  pages.latest();
 }
 
 function open({ kind, callback, status_code: code }) {
   Object.assign(state, { kind, of: callback, code: String(code) });
-  turn(null);
+  pages.latest();
 }
 
-byId("older").addEventListener("click", () => turn(next));
-byId("latest").addEventListener("click", () => turn(null));
 byId("close").addEventListener("click", () => open({ kind: "", callback: "", status_code: "" }));
 
 const error = (task) => (task.logs ? h("details", {}, h("summary", {}, task.error), h("pre", {}, task.logs)) : h("span", {}, task.error));

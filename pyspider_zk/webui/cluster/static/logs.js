@@ -3,6 +3,7 @@ import { ask } from "./api.js";
 import { byId, h } from "./dom.js";
 import { when } from "./format.js";
 import { live } from "./live.js";
+import { cursorPages } from "./pager.js";
 import { Table } from "./table.js";
 import { badges } from "./tiles.js";
 
@@ -12,8 +13,10 @@ const DEFAULTS = { level: "", component: "", project: "", q: "" };
 
 const state = read(DEFAULTS);
 const form = byId("filters");
-let cursor = null; // of the lines that are shown; null: the latest
-let next = null; // of the lines behind them
+const pages = cursorPages(() => {
+  write(state, DEFAULTS);
+  page.refresh();
+});
 
 const table = new Table(byId("lines"), [
   { title: "When", cls: "nowrap first", show: (each) => when(each.at) },
@@ -28,29 +31,17 @@ for (const name of ["level", "component"]) {
   const field = form.elements[name];
   if (![...field.options].some((each) => each.value === state[name])) field.append(h("option", {}, state[name]));
 }
-bind(form, state, () => turn(null));
+bind(form, state, pages.latest);
 
 const filter = () => Object.fromEntries(Object.entries(state).filter(([, value]) => value));
 
-const page = live(() => ask("/logs", { query: { ...filter(), limit: SIZE, ...(cursor && { cursor }) } }), show, EVERY);
+const page = live(() => ask("/logs", { query: { ...filter(), limit: SIZE, ...pages.query() } }), show, EVERY);
 
-function show({ items, next: behind }) {
+function show({ items, next }) {
   table.show(items);
-  next = behind;
+  pages.shown(next);
   byId("empty").hidden = items.length > 0;
-  byId("older").disabled = !next;
-  byId("latest").disabled = !cursor;
 }
-
-/** Show the lines behind a cursor. */
-function turn(to) {
-  cursor = to;
-  write(state, DEFAULTS);
-  page.refresh();
-}
-
-byId("older").addEventListener("click", () => turn(next));
-byId("latest").addEventListener("click", () => turn(null));
 
 function message(line) {
   const task = line.task && h("a", { href: taskPage(line.project, line.task) }, "the task");

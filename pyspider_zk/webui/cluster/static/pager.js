@@ -1,4 +1,4 @@
-// Buttons for the pages of a long list.
+// Buttons for the pages of a long list, by position or by cursors.
 
 import { byId, h, say } from "./dom.js";
 import { count } from "./format.js";
@@ -20,4 +20,27 @@ export function pager(total, offset, size, shown, go) {
   next.value = offset + size;
   next.disabled = offset + size >= total;
   say(where, total ? `${count(offset + 1)} to ${count(offset + shown)} of ${count(total)}` : "none");
+}
+
+/** The pages of a list with cursors, by the buttons *Older* and *Latest*; go() is called for another page. */
+export function cursorPages(go) {
+  let cursor = null; // of the page that is shown; null: the latest
+  let next = null; // of the page behind it
+
+  function turn(to) {
+    cursor = to;
+    go();
+  }
+
+  byId("older").addEventListener("click", () => turn(next));
+  byId("latest").addEventListener("click", () => turn(null));
+  return {
+    latest: () => turn(null),
+    query: () => (cursor ? { cursor } : {}),
+    shown(behind) {
+      next = behind;
+      byId("older").disabled = !next;
+      byId("latest").disabled = !cursor;
+    },
+  };
 }
