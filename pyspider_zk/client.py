@@ -20,6 +20,8 @@ from typing import Any, NamedTuple, Self, TypedDict, Unpack
 from xmlrpc.client import Fault
 
 from pyspider_zk.cluster.directory import Directory
+from pyspider_zk.cluster.event_archive import FoundEvents
+from pyspider_zk.cluster.event_filter import position_of
 from pyspider_zk.cluster.events import Event
 from pyspider_zk.cluster.records import Member, Phase
 from pyspider_zk.config import SECRET_VARIABLES, Settings, settings_from
@@ -44,9 +46,11 @@ from pyspider_zk.tasks.task_search import FoundTask
 __all__ = [
     "BatchStatus",
     "Client",
+    "EventOptions",
     "FailedTask",
     "FailureKind",
     "FailureOptions",
+    "FoundEvents",
     "FoundTask",
     "Logged",
     "Plan",
@@ -58,7 +62,7 @@ __all__ = [
     "TaskOptions",
 ]
 
-PAGE = 1000  # projects per request
+PAGE = 1000  # projects or events per request
 POLL = 0.5  # seconds between two requests for progress
 
 _KINDS = (BadRequest, NotFound, Conflict, Unavailable)
@@ -108,6 +112,17 @@ class FailureOptions(TypedDict, total=False):
     since: float
     url: str
     error: str
+
+
+class EventOptions(TypedDict, total=False):
+    """Which events; see ``EventFilter``."""
+
+    group: str
+    kind: str
+    who: str
+    q: str
+    since: float
+    until: float
 
 
 class TaskOptions(TypedDict, total=False):
@@ -391,6 +406,29 @@ class Client:
                 return
             if not found:
                 time.sleep(POLL)
+
+    def find_events(
+        self,
+        before: tuple[int, Event] | None = None,
+        limit: int = 100,
+        **which: Unpack[EventOptions],
+    ) -> FoundEvents:
+        """Return events of the last 90 days with their numbers, the latest first.
+
+        Args:
+            before: the last one of those before.
+            limit: how many at most.
+            which: the events; by default all.
+        """
+        events: list[tuple[int, Event]] = []
+        while True:
+            room = min(PAGE, limit - len(events))
+            position = None if before is None else list(position_of(before))
+            found = self._ask("find_events", dict(which), position, room)
+            events += [(each["sequence"], _event(each)) for each in found["items"]]
+            if len(found["items"]) < room or len(events) == limit:
+                return FoundEvents(events, found["missing"])
+            before = events[-1]
 
     def failures(
         self, offset: int = 0, limit: int = 100, **which: Unpack[FailureOptions]

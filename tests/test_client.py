@@ -79,6 +79,24 @@ def test_a_failed_task_is_fetched_again(client: Client, cluster: LiveCluster) ->
     assert tasks.status_count("a") == {tasks.ACTIVE: 3}
 
 
+def test_events_are_found_the_latest_first(client: Client, eventually: Eventually) -> None:
+    batches = [client.wait(each(names="a").id).id for each in (client.stop, client.start)]
+
+    def archived() -> bool:
+        return len(client.find_events(kind="batch").events) == len(batches)
+
+    eventually(archived)
+    found = client.find_events(kind="batch", group="orders")
+    assert [event.data["batch"] for _, event in found.events] == batches[::-1]
+    assert found.missing == ""
+    (stopped,) = client.find_events(found.events[0], kind="batch").events
+    assert stopped == found.events[1]
+    assert client.find_events(q="stop of", kind="batch").events == [stopped]
+    assert client.find_events(until=stopped[1].at, since=stopped[1].at).events == []
+    with pytest.raises(BadRequest, match="a filter of events has no name; known are group"):
+        client.find_events(name="x")  # type: ignore[call-arg]
+
+
 def test_failures_are_listed_and_those_of_a_kind_are_fetched_again(
     client: Client, cluster: LiveCluster
 ) -> None:

@@ -5,8 +5,9 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import asdict
-from typing import Any
+from typing import Any, cast
 
 import click
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -14,11 +15,14 @@ from rich.table import Table
 
 from pyspider_zk.cli.output import age, console, json_option, moment, table
 from pyspider_zk.cli.target import client_of, of_cluster, user
-from pyspider_zk.client import POLL, BatchStatus, Client, Logged
+from pyspider_zk.client import POLL, BatchStatus, Client, EventOptions, Logged
+from pyspider_zk.cluster.event_filter import EventGroup
 from pyspider_zk.components.signals import on_signals
 from pyspider_zk.terminal import cell, escaped, say
 
 FAILURES_SHOWN = 20
+
+_TIME = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"])
 
 _STYLES = {"failed": "red", "cancelled": "yellow", "running": "bold"}
 
@@ -69,27 +73,63 @@ def one_batch(
 
 @of_cluster
 @click.command()
+@click.argument("q", required=False, metavar="[TEXT]")
+@click.option(
+    "--group",
+    type=click.Choice([each.value for each in EventGroup]),
+    help="what people asked for, saved and tried scripts, or what happened",
+)
+@click.option("--kind", help="such as batch")
+@click.option("--who", metavar="TEXT", help="whose name contains this")
+@click.option("--since", type=_TIME, help="this time or later")
+@click.option("--until", type=_TIME, help="before this time")
 @click.option("--follow", is_flag=True, help="keep showing new events, until Ctrl-C")
 @click.option("--after", type=int, help="only those after this number")
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(1))
 @click.option("--json", "as_json", is_flag=True, help="print one JSON document per event")
 @click.pass_obj
 def events(
-    options: dict[str, Any], follow: bool, after: int | None, limit: int, as_json: bool
+    options: dict[str, Any],
+    /,
+    follow: bool,
+    after: int | None,
+    limit: int,
+    as_json: bool,
+    **given: Any,
 ) -> None:
-    """Show what happened, oldest first."""
+    """Show what happened, oldest first.
+
+    With TEXT, which the sentence or its details contain, or with other conditions, the last 90
+    days are searched; all that is given must hold.
+    """
+    show = _show_json if as_json else _show
+    if chosen := {name: value for name, value in given.items() if value is not None}:
+        if follow or after is not None:
+            raise click.UsageError("--follow and --after take no conditions")
+        _search(options, chosen, limit, show)
+        return
     ends = threading.Event()
     # kazoo mistakes an interruption in the middle of a request for a lost session.
     with client_of(options) as client, on_signals({signal.SIGINT: ends.set}):
         while True:
             for logged in client.events(after, limit):
-                if as_json:
-                    click.echo(_as_json(logged))
-                else:
-                    say(_line(logged))
+                show(logged)
                 after = logged.sequence
             if not follow or ends.wait(POLL):
                 return
+
+
+def _search(
+    options: dict[str, Any], which: dict[str, Any], limit: int, show: Callable[[Logged], None]
+) -> None:
+    """Print the latest events that are meant, and why others may be missing."""
+    times = {name: which[name].timestamp() for name in ("since", "until") if name in which}
+    with client_of(options) as client:
+        found = client.find_events(limit=limit, **cast(EventOptions, {**which, **times}))
+    for logged in reversed(found.events):
+        show(Logged(*logged))
+    if found.missing:
+        say(found.missing, err=True)
 
 
 def show_batch(batch: BatchStatus, as_json: bool) -> None:
@@ -167,11 +207,11 @@ def _table(batches: list[BatchStatus]) -> Table:
     return rows
 
 
-def _as_json(logged: Logged) -> str:
-    return json.dumps({"sequence": logged.sequence, **asdict(logged.event)})
+def _show_json(logged: Logged) -> None:
+    click.echo(json.dumps({"sequence": logged.sequence, **asdict(logged.event)}))
 
 
-def _line(logged: Logged) -> str:
+def _show(logged: Logged) -> None:
     event = logged.event
     who = f" ({event.who})" if event.who and event.who not in event.text else ""
-    return f"{logged.sequence:>6}  {moment(event.at)}  {event.kind:<7}  {event.text}{who}"
+    say(f"{logged.sequence:>6}  {moment(event.at)}  {event.kind:<7}  {event.text}{who}")

@@ -1,7 +1,7 @@
 """Event archive: the events of a cluster in its project database, where operators look them up."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyspider.database.sqlalchemy.tables import KEY, MYSQL, NUMBER, TEXT, WHOLE
 from sqlalchemy import (
@@ -16,13 +16,18 @@ from sqlalchemy import (
     select,
 )
 
-from pyspider_zk.cluster.event_filter import KINDS, EventFilter, Logged, Position
+from pyspider_zk.cluster.event_filter import KINDS, EventFilter, Logged, Position, position_of
+from pyspider_zk.cluster.event_log import EventLog
 from pyspider_zk.cluster.events import Event
 from pyspider_zk.databases.archive import Archive
+from pyspider_zk.errors import Unavailable
 from pyspider_zk.zookeeper.codec import decode, plain
 
 PART = 100
 """Events that one statement writes: a server takes no statement of any length."""
+
+LOG = 1000
+"""Events of the log that are looked through, the latest."""
 
 _MOST_KIND = 255  # characters; those that there are have fewer
 
@@ -85,6 +90,40 @@ class EventArchive:
     def _known(self, times: Iterable[float]) -> set[tuple[object, ...]]:
         found = self._archive.rows(select(_TABLE).where(_EVENT.at.in_(times)))
         return {name for row in found for name in _names(row)}
+
+
+class FoundEvents(NamedTuple):
+    """Events, the latest first.
+
+    Attributes:
+        missing: why these are only from the log; empty: they are from the archive.
+    """
+
+    events: Sequence[Logged]
+    missing: str = ""
+
+
+class EventSearch:
+    """Search of a cluster's events: in the archive, or in the log while that does not answer.
+
+    Threads: any; calls block for both, and raise ``Unavailable`` if neither answers.
+    """
+
+    def __init__(self, log: EventLog, archive: EventArchive) -> None:
+        self.log = log
+        self._archive = archive
+
+    def find(
+        self, wanted: EventFilter, before: Position | None = None, limit: int = 100
+    ) -> FoundEvents:
+        """Return events, the latest first, behind a position."""
+        try:
+            return FoundEvents(self._archive.find(wanted, before, limit))
+        except Unavailable as error:
+            found = sorted(self.log.read(limit=LOG), key=position_of, reverse=True)
+            behind = (each for each in found if before is None or position_of(each) < before)
+            held = [each for each in behind if wanted.holds(each[1])]
+            return FoundEvents(held[:limit], f"these are only the latest events: {error}")
 
 
 def _holding(wanted: EventFilter) -> Iterable[ColumnElement[bool]]:

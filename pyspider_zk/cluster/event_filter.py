@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Self
 
+from pyspider_zk.asked import Part, parsed
 from pyspider_zk.cluster.events import Event, EventKind
 from pyspider_zk.zookeeper.codec import plain
 
@@ -51,10 +53,15 @@ class EventFilter:
 
     group: EventGroup | None = None
     kind: str | None = None
-    who: str | None = None
-    q: str | None = None
+    who: Part | None = None
+    q: Part | None = None
     since: float | None = None
     until: float | None = None
+
+    @classmethod
+    def parse(cls, asked: object) -> Self:
+        """Read the plain form, a mapping of the attributes, or raise ``BadRequest``."""
+        return parsed(cls, "a filter of events", asked)
 
     def holds(self, event: Event) -> bool:
         """Return whether an event is meant."""

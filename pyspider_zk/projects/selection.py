@@ -1,10 +1,11 @@
 """Selection of projects."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from fnmatch import fnmatchcase
 from typing import Any, Self
 
+from pyspider_zk.asked import parsed
 from pyspider_zk.errors import BadRequest
 from pyspider_zk.projects.rows import STATUSES, is_text, split_group
 
@@ -31,21 +32,8 @@ class Selection:
 
     @classmethod
     def parse(cls, asked: object) -> Self:
-        """Read the plain form, a mapping of the attributes.
-
-        Raises:
-            BadRequest: naming what is wrong.
-        """
-        if not isinstance(asked, Mapping):
-            raise BadRequest(f"a selection must be an object, not {asked!r}")
-        known = [item.name for item in fields(cls)]
-        strange = [str(key) for key in asked if key not in known]
-        if strange:
-            raise BadRequest(f"a selection has no {strange[0]}; known are {', '.join(known)}")
-        faults = [key for key, value in asked.items() if not _KINDS[key](value)]
-        if faults:
-            raise BadRequest(f"selection: {faults[0]} cannot be {asked[faults[0]]!r}")
-        return cls(**{**asked, "names": tuple(asked.get("names") or ())})
+        """Read the plain form, a mapping of the attributes, or raise ``BadRequest``."""
+        return parsed(cls, "a selection", asked)
 
     def check(self) -> None:
         """Refuse what is likely a mistake.
@@ -94,21 +82,3 @@ class Selection:
             and (not self.status or row["status"] == self.status)
             and (self.owner is None or row["owner"] == self.owner)
         )
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
-
-
-_KINDS: Mapping[str, Callable[[object], bool]] = {
-    "names": lambda value: (
-        isinstance(value, list | tuple) and all(isinstance(name, str) for name in value)
-    ),
-    "pattern": _is_text,
-    "group": _is_text,
-    "status": _is_text,
-    "owner": lambda value: (
-        value is None or (isinstance(value, int) and not isinstance(value, bool))
-    ),
-    "all": lambda value: isinstance(value, bool),
-}

@@ -83,8 +83,6 @@ class EventArchiving:
     def stop(self) -> None:
         """End, and wait for the present look, some seconds at most."""
         self._loop.stop(INTERVAL)
-        if self._archive is not None:
-            self._archive.close()
 
     def _turn(self) -> float:
         if not self._leads():

@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 
-from pyspider_zk.cluster.event_archive import EventArchive
+from pyspider_zk.cluster.event_archive import EventArchive, EventSearch
 from pyspider_zk.cluster.event_log import EventLog
 from pyspider_zk.cluster.ownership import Ownership
 from pyspider_zk.cluster.reader import Reader, read_consumers
@@ -80,7 +80,7 @@ class MemberServices:
         self._work = work
         self._surveyed = surveyed
         self._batch_service: BatchService | None = None
-        self._events: EventLog | None = None
+        self._events: EventSearch | None = None
         self._running = ExitStack()
         self.runner: JobRunner | None = None
         self.census: Census | None = None
@@ -91,7 +91,7 @@ class MemberServices:
             return
         tree = Tree(self._settings.root)
         jobs = JobQueue(ownership.connection, tree.jobs)
-        events = self._events = EventLog(ownership.connection, tree)
+        events = EventLog(ownership.connection, tree)
         self._batch_service = BatchService(
             self._engine.projectdb, jobs, events, ownership.cluster, self._settings.slots
         )
@@ -114,8 +114,8 @@ class MemberServices:
             raise Unavailable(NOT_JOINED)
         return self._batch_service
 
-    def events(self) -> EventLog:
-        """Return the cluster's log of events.
+    def events(self) -> EventSearch:
+        """Return what events are asked of.
 
         Raises:
             Unavailable: the member has not joined.
@@ -130,10 +130,13 @@ class MemberServices:
 
     def _archive(self, ownership: Ownership, events: EventLog) -> None:
         projectdb = self._engine.projectdb.unguarded
-        archive = EventArchive(projectdb) if keeps_archives(projectdb) else None
+        archive = EventArchive(projectdb)
+        self._running.callback(archive.close)
+        self._events = EventSearch(events, archive)
+        kept = archive if keeps_archives(projectdb) else None
         scripts = ScriptVersions(projectdb)
         self._running.callback(scripts.close)
-        archiving = EventArchiving(lambda: ownership.leading, events, archive, scripts.forget_gone)
+        archiving = EventArchiving(lambda: ownership.leading, events, kept, scripts.forget_gone)
         self._running.callback(archiving.stop)
         archiving.start()
 

@@ -7,7 +7,8 @@ from xmlrpc.client import Fault
 
 import msgspec
 
-from pyspider_zk.cluster.event_log import EventLog
+from pyspider_zk.cluster.event_archive import EventSearch
+from pyspider_zk.cluster.event_filter import EventFilter, Logged
 from pyspider_zk.errors import (
     BadRequest,
     ClusterError,
@@ -16,6 +17,7 @@ from pyspider_zk.errors import (
 from pyspider_zk.jobs.batch_service import BatchService
 from pyspider_zk.jobs.model import NORMAL
 from pyspider_zk.jobs.operations import within_limits
+from pyspider_zk.projects.rows import is_number
 from pyspider_zk.projects.selection import Selection
 from pyspider_zk.rpc.admission import current_caller
 from pyspider_zk.rpc.server import Functions
@@ -27,14 +29,14 @@ from pyspider_zk.tasks.task_search import TaskSearch
 PAGE = 100
 
 MOST = 1000
-"""Failures of one answer."""
+"""Failures, tasks or events of one answer."""
 
 LOCK_REMEDY = "set secret_file, which callers prove to know"
 
 
 def operation_functions(
     batch_service: Callable[[], BatchService],
-    events: Callable[[], EventLog],
+    events: Callable[[], EventSearch],
     failures: FailureReport,
     search: TaskSearch,
     limits: Mapping[str, float] | None = None,
@@ -57,6 +59,7 @@ def operation_functions(
         "retry_batch",
         "list_projects",
         "list_events",
+        "find_events",
         "list_failures",
         "list_failed_tasks",
         "search_tasks",
@@ -74,7 +77,7 @@ class OperationAnswers:
     def __init__(
         self,
         batch_service: Callable[[], BatchService],
-        events: Callable[[], EventLog],
+        events: Callable[[], EventSearch],
         failures: FailureReport,
         search: TaskSearch,
         limits: Mapping[str, float],
@@ -144,10 +147,21 @@ class OperationAnswers:
 
     def list_events(self, after: int | None = None, limit: int = PAGE) -> list[dict[str, Any]]:
         """Return events, the oldest first: those after a number, or the newest."""
-        return [
-            {"sequence": number, **vars(event)}
-            for number, event in self._events().read(after, limit)
-        ]
+        return list(map(_plain, self._events().log.read(after, limit)))
+
+    def find_events(
+        self, wanted: object = None, before: tuple[float, int] | None = None, limit: int = PAGE
+    ) -> dict[str, Any]:
+        """Return events, the latest first, behind one of them (its time, number).
+
+        See ``FoundEvents``.
+        """
+        chosen = EventFilter.parse(wanted or {})
+        if before is not None and not all(map(is_number, before)):
+            raise BadRequest(f"before: {before!r:.80} is the place of no event")
+        position = before and (before[0], before[1])  # XML-RPC knows lists only
+        found = self._events().find(chosen, position, _few(limit))
+        return {"items": list(map(_plain, found.events)), "missing": found.missing}
 
     def list_failures(
         self, wanted: object = None, offset: int = 0, limit: int = PAGE
@@ -184,6 +198,10 @@ class OperationAnswers:
 
     def _locked(self, selection: Selection) -> list[str]:
         return [] if current_caller().proven else self._batch_service().projects.locked(selection)
+
+
+def _plain(logged: Logged) -> dict[str, Any]:
+    return {"sequence": logged[0], **vars(logged[1])}
 
 
 def _few(limit: int) -> int:

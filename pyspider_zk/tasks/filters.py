@@ -1,22 +1,13 @@
 """Filters: which tasks or failures are meant; all that is given must hold. Pure."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, Literal, Self, TypeVar
+from typing import Literal, Self
 
-import msgspec
 from pyspider.database.base.taskdb import TaskDB
 from pyspider.libs.utils import md5string
 
-from pyspider_zk.errors import BadRequest
-
-T = TypeVar("T")
-
-MOST_PART = 1000  # characters
-
-Part = Annotated[str, msgspec.Meta(min_length=1, max_length=MOST_PART)]
-"""Of a longer text."""
+from pyspider_zk.asked import Part, parsed
 
 State = Literal["ACTIVE", "SUCCESS", "FAILED", "BAD"]
 """Of a task."""
@@ -44,7 +35,7 @@ class FailureFilter:
     @classmethod
     def parse(cls, asked: object) -> Self:
         """Read the plain form, a mapping of the attributes, or raise ``BadRequest``."""
-        return _parsed(cls, "a filter of failures", asked)
+        return parsed(cls, "a filter of failures", asked)
 
 
 @dataclass(frozen=True)
@@ -64,7 +55,7 @@ class TaskFilter:
     @classmethod
     def parse(cls, asked: object) -> Self:
         """Read the plain form, a mapping of the attributes, or raise ``BadRequest``."""
-        return _parsed(cls, "a filter of tasks", asked)
+        return parsed(cls, "a filter of tasks", asked)
 
     @property
     def status(self) -> int | None:
@@ -80,27 +71,3 @@ class TaskFilter:
         """Return whether a row is in the state, and was tried late enough."""
         is_late = self.since is None or (isinstance(crawled, int | float) and crawled >= self.since)
         return is_late and self.status in (None, status)
-
-
-Filter = TypeVar("Filter", FailureFilter, TaskFilter)
-
-
-def filter_among(kind: type[Filter], query: Mapping[str, Any]) -> Filter:
-    """Return the filter whose attributes stand in a query, among others; see its ``parse``."""
-    known = [each.name for each in fields(kind)]
-    return kind.parse({name: query[name] for name in known if name in query})
-
-
-def _parsed(kind: type[T], what: str, asked: object) -> T:
-    """Read a filter; what is unknown is refused, for it would mean all."""
-    known = [each.name for each in fields(kind)]  # type: ignore[arg-type]
-    if not isinstance(asked, Mapping):
-        raise BadRequest(f"{what} must be an object, not {asked!r:.80}")
-    if strange := [str(name) for name in asked if name not in known]:
-        raise BadRequest(f"{what} has no {strange[0]:.80}; known are {', '.join(known)}")
-    if nul := [name for name, value in asked.items() if "\0" in str(value)]:
-        raise BadRequest(f"{what}: {nul[0]} has the character NUL")
-    try:
-        return msgspec.convert(dict(asked), kind)
-    except msgspec.ValidationError as error:
-        raise BadRequest(f"{what}: {error}") from None

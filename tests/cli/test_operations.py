@@ -24,6 +24,7 @@ from tests.support.processes import PROGRAM, ROOT, lines_until, process
 pytestmark = pytest.mark.zk
 
 Ask = Callable[..., Any]
+Eventually = Callable[..., None]
 
 
 @pytest.fixture
@@ -239,6 +240,22 @@ def test_events_are_shown_oldest_first(ask: Ask) -> None:
     assert [each["sequence"] for each in events] == sorted(each["sequence"] for each in events)
     after = ask("events", "--after", batch["sequence"] - 1).stdout
     assert f"stop of 1 projects was asked for (ann@{gethostname()})" in after.splitlines()[0]
+
+
+def test_events_of_the_archive_are_searched(ask: Ask, eventually: Eventually) -> None:
+    ask("stop", "a", "--id", "first")
+    ask("start", "a", "--id", "second")
+    eventually(lambda: "second" in ask("events", "--who", "ANN", "--json").stdout)
+    found = ask("events", "start of", "--group", "orders", "--since", "2020-01-01").stdout
+    assert [line.split()[3] for line in found.splitlines()] == ["batch"]
+    assert "(ann@" in found
+    assert ask("events", "--kind", "none").stdout == ""
+    assert ask("events", "--until", "2020-01-01").stdout == ""
+
+
+def test_conditions_and_following_exclude_each_other(ask: Ask) -> None:
+    result = ended(ask("events", "--who", "ann", "--follow"), 2)
+    assert "--follow and --after take no conditions" in result.stderr
 
 
 def put(settings: Settings, path: str, data: bytes) -> None:

@@ -703,6 +703,9 @@ def test_any_member_takes_in_what_all_of_them_carry_out(
         ("search_tasks", ({"error": "x"},), 422, "a filter of tasks has no error; known are proj"),
         ("search_tasks", ({}, "x"), 422, "the cursor 'x' is none of a search"),
         ("search_tasks", ({}, "row p 9"), 422, "none of a search"),
+        ("find_events", ({"group": "all"},), 422, "a filter of events: Invalid enum value 'all'"),
+        ("find_events", ({}, [float("inf"), 2]), 422, "before: .inf, 2. is the place of no event"),
+        ("find_events", ({}, [1.0]), 422, "before: Expected `array` of length 2"),
         ("list_failed_tasks", ({}, [1.0, "p"]), 422, "after: Expected `array` of length 3"),
     ],
 )
@@ -735,7 +738,7 @@ def test_before_it_has_joined_a_member_says_so(world: World, cluster_settings: S
         settings=replace(cluster_settings, slots=SLOTS),
         queues=world.broker.queues(SLOTS),
     )
-    for method, args in (("list_projects", ()), ("list_events", ())):
+    for method, args in (("list_projects", ()), ("list_events", ()), ("find_events", ())):
         with pytest.raises(xmlrpc.client.Fault, match="not joined yet") as found:
             made.rpc._functions[method](*args)
         assert found.value.faultCode == 503

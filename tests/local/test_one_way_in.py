@@ -46,6 +46,7 @@ METHODS = {
     "plan_operation": ("delete", {"names": ["kept"]}),
     "list_projects": (),
     "list_events": (),
+    "find_events": (),
     "list_failures": (),
     "list_failed_tasks": (),
     "search_tasks": (),

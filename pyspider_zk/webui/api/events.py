@@ -10,7 +10,8 @@ from flask import Response
 from marshmallow import Schema, fields, validate
 from pyspider.libs.result_dump import csv_line
 
-from pyspider_zk.cluster.event_archive import EventArchive
+from pyspider_zk.asked import among
+from pyspider_zk.cluster.event_archive import EventArchive, EventSearch
 from pyspider_zk.cluster.event_filter import (
     EventFilter,
     EventGroup,
@@ -19,7 +20,6 @@ from pyspider_zk.cluster.event_filter import (
     position_of,
 )
 from pyspider_zk.cluster.events import Event
-from pyspider_zk.errors import Unavailable
 from pyspider_zk.webui.api.backend import backend
 from pyspider_zk.webui.api.blueprint import Part
 from pyspider_zk.webui.api.schemas import (
@@ -145,19 +145,14 @@ def find_events(query: dict[str, Any]) -> dict[str, Any]:
     While the archive does not answer, or if the project database keeps none, they are those of the
     log.
     """
-    limit, cursor = query.pop("limit"), query.pop("cursor", None)
-    wanted, before = EventFilter(**query), _position(cursor) if cursor else None
-    missing: list[str] = []
-    try:
-        found = backend().archive.find(wanted, before, limit)
-    except Unavailable as error:
-        missing.append(f"these are only the latest events: {error}")
-        found = _in_log(wanted, before)[:limit]
-    is_last = len(found) < limit
+    before = _position(query["cursor"]) if "cursor" in query else None
+    search = EventSearch(backend().events, backend().archive)
+    found = search.find(among(EventFilter, query), before, query["limit"])
+    is_last = len(found.events) < query["limit"]
     return {
-        "items": list(map(_shown, found)),
-        "missing": missing,
-        "next": None if is_last else _cursor(position_of(found[-1])),
+        "items": list(map(_shown, found.events)),
+        "missing": [found.missing] if found.missing else [],
+        "next": None if is_last else _cursor(position_of(found.events[-1])),
     }
 
 
@@ -166,19 +161,13 @@ def find_events(query: dict[str, Any]) -> dict[str, Any]:
 @blueprint.tells({"type": "string"}, content_type="text/csv")
 def export_events(query: dict[str, Any]) -> Response:
     """Export events of the archive as CSV, the latest first."""
-    mark = "\ufeff" if query.pop("style", None) else ""
-    pages = _pages(backend().archive, EventFilter(**query))
+    mark = "\ufeff" if "style" in query else ""
+    pages = _pages(backend().archive, among(EventFilter, query))
     first = next(pages)  # an archive that does not answer is told before anything is sent
     lines = (_line(each) for page in chain([first], pages) for each in page)
     content = chain([mark + csv_line(*_COLUMNS)], lines)
     disposition = {"Content-Disposition": "attachment; filename=events.csv"}
     return Response(content, headers=disposition, content_type="text/csv; charset=utf-8")
-
-
-def _in_log(wanted: EventFilter, before: Position | None) -> list[Logged]:
-    found = filter(lambda each: wanted.holds(each[1]), backend().events.read(limit=MOST_ITEMS))
-    latest_first = sorted(found, key=position_of, reverse=True)
-    return [each for each in latest_first if before is None or position_of(each) < before]
 
 
 def _pages(archive: EventArchive, wanted: EventFilter) -> Iterator[list[Logged]]:

@@ -5,8 +5,9 @@ from typing import Any
 
 from marshmallow import Schema, fields, validate
 
+from pyspider_zk.asked import among
 from pyspider_zk.tasks.failures import FailedTask, FailureKind, Position
-from pyspider_zk.tasks.filters import FailureFilter, filter_among
+from pyspider_zk.tasks.filters import FailureFilter
 from pyspider_zk.webui.api.backend import backend
 from pyspider_zk.webui.api.blueprint import Part
 from pyspider_zk.webui.api.schemas import (
@@ -124,7 +125,7 @@ class FailingProjectsSchema(Schema):
 @blueprint.tells(FailureKindPageSchema)
 def list_failures(query: dict[str, Any]) -> dict[str, Any]:
     """List kinds of failures, those of most tasks first."""
-    wanted = filter_among(FailureFilter, query)
+    wanted = among(FailureFilter, query)
     kinds, total = backend().failures.kinds(wanted, query["offset"], query["limit"])
     return {"at": time.time(), "items": kinds, "total": total, "offset": query["offset"]}
 
@@ -135,7 +136,7 @@ def list_failures(query: dict[str, Any]) -> dict[str, Any]:
 def list_failed_tasks(query: dict[str, Any]) -> dict[str, Any]:
     """List tasks that fail, the latest first, with their tracebacks."""
     after = _position(query["cursor"]) if "cursor" in query else None
-    tasks = backend().failures.tasks(filter_among(FailureFilter, query), after, query["limit"])
+    tasks = backend().failures.tasks(among(FailureFilter, query), after, query["limit"])
     logs = backend().failures.logs(tasks)
     is_last = len(tasks) < query["limit"]
     return {
@@ -152,7 +153,7 @@ def list_failing_projects(query: dict[str, Any]) -> dict[str, Any]:
 
     A project that was removed from its database in another way than by a deletion is left out.
     """
-    found = backend().failures.projects(filter_among(FailureFilter, query), MOST_PROJECTS)
+    found = backend().failures.projects(among(FailureFilter, query), MOST_PROJECTS)
     known = backend().batch_service.projects.rows()
     return {"items": [{"name": name, "tasks": found[name]} for name in found if name in known]}
 

@@ -7,9 +7,9 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from marshmallow import Schema, fields, validate
 
+from pyspider_zk.asked import MOST_PART
 from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.projects.rows import STATUSES
-from pyspider_zk.tasks.filters import MOST_PART
 
 MOST_ITEMS = 1000
 MOST_NAMES = 100_000

@@ -8,12 +8,13 @@ from xmlrpc.client import Fault
 
 from marshmallow import Schema, fields, validate
 
+from pyspider_zk.asked import among
 from pyspider_zk.errors import NotFound
 from pyspider_zk.projects.rows import is_number
 from pyspider_zk.tasks.database import answered, task_database
 from pyspider_zk.tasks.documents import DOCUMENTS, UNREADABLE
 from pyspider_zk.tasks.failures import error_of, spellings
-from pyspider_zk.tasks.filters import State, TaskFilter, filter_among
+from pyspider_zk.tasks.filters import State, TaskFilter
 from pyspider_zk.tasks.task_search import CURSOR, FoundTask
 from pyspider_zk.webui.api.backend import backend
 from pyspider_zk.webui.api.blueprint import Part
@@ -160,7 +161,7 @@ def search_tasks(query: dict[str, Any]) -> dict[str, Any]:
 
     Tasks whose whole URL is given come first, then each project's in turn.
     """
-    wanted = filter_among(TaskFilter, query)
+    wanted = among(TaskFilter, query)
     look = backend().search.look(wanted, query["cursor"], query["limit"])
     return {**look._asdict(), "items": look.tasks, "next": look.cursor or None}
 

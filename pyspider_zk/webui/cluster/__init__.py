@@ -8,11 +8,12 @@ from flask_login import current_user
 from pyspider.webui.login import login_manager
 
 from pyspider_zk import __version__
+from pyspider_zk.asked import MOST_PART
 from pyspider_zk.cluster.cluster_settings import RANGES
 from pyspider_zk.cluster.event_filter import EventGroup
 from pyspider_zk.cluster.events import EventKind
 from pyspider_zk.cluster.records import ComponentKind
-from pyspider_zk.tasks.filters import MOST_PART, State
+from pyspider_zk.tasks.filters import State
 from pyspider_zk.webui.access import CHALLENGE
 from pyspider_zk.webui.logins import COOKIE, LOGIN
 from pyspider_zk.webui.users import Role

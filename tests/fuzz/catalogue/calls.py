@@ -19,7 +19,7 @@ _METHODS = """
     webui_update local_size local_counter local_newtask local_send_task local_get_active_tasks
     local_webui_update local_project_numbers local_project_history submit_operation
     plan_operation get_batch list_batches cancel_batch retry_batch list_projects list_events
-    list_failures list_failed_tasks search_tasks _quit system.methodHelp
+    find_events list_failures list_failed_tasks search_tasks _quit system.methodHelp
 """
 
 _TYPED: dict[str, tuple[Any, ...]] = {
@@ -36,6 +36,7 @@ _TYPED: dict[str, tuple[Any, ...]] = {
     "retry_batch": (7, {}),
     "list_projects": ([1], 7, "x", "y"),
     "list_events": ("x", "y"),
+    "find_events": ({"group": 7}, [1, 2, 3], "x", {"since": "x"}, {"q": ""}),
     "list_failures": ([1], {"since": "x"}, {"kinds": 1}, "x"),
     "list_failed_tasks": ({"status_code": "x"}, [1, 2], ["x", [], {}], "x"),
     "search_tasks": ({"url": 7}, "row p #x", 7, {"state": "x"}, "x"),
