@@ -3,7 +3,7 @@
 import heapq
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from types import MappingProxyType
@@ -98,8 +98,10 @@ def drop_counters(managers: Managers, project: str) -> None:
             manager.counters.pop((project, event), None)
 
 
-def read_counters(manager: CounterManager, value: str) -> dict[str, dict[str, Any]]:
-    """Return ``sum`` or ``avg`` of all counters, by project and event name.
+def read_counters(
+    manager: CounterManager, value: str, names: Collection[str] | None = None
+) -> dict[str, dict[str, Any]]:
+    """Return ``sum`` or ``avg`` of the counters of all projects, or these, by name and event.
 
     Works on copies, because reading a counter trims it while the scheduler goes on counting. The
     mapping is copied whole, because listing its items may let another thread run in between.
@@ -107,6 +109,8 @@ def read_counters(manager: CounterManager, value: str) -> dict[str, dict[str, An
     """
     result: dict[str, dict[str, Any]] = {}
     for key, live in manager.counters.copy().items():
+        if names is not None and key[0] not in names:
+            continue
         counter = _copy(live)
         if not counter.empty():
             result.setdefault(key[0], {})[key[1]] = getattr(counter, value)

@@ -40,8 +40,8 @@ class ProjectNumbers:
         self._quarantine = slot_scheduler.quarantine
         self._cron = slot_scheduler.cron
 
-    def project_numbers(self) -> dict[str, dict[str, Any]]:
-        """Return the numbers of each project.
+    def project_numbers(self, names: Collection[str] | None = None) -> dict[str, dict[str, Any]]:
+        """Return the numbers of each project, or of these.
 
         ``pending`` tasks are in memory or stand in their rows alone. Of those in memory, ``due``
         wait only for the rate limit, the oldest since ``due_since``, and ``sent`` are with fetcher
@@ -52,15 +52,22 @@ class ProjectNumbers:
         the next one is due.
         ``cannot_start``: why its script does not run, None if it does, or nothing is known.
         ``quarantined``: why the project is in quarantine, None if it is not.
+
+        Raises:
+            BadRequest: these are not names.
         """
+        wanted = None if names is None else _checked(names)
         quarantine = self._quarantine
         with self._engine.lock:
             known = self._engine.projects
-            numbers = {name: {**_queued(it), **self._ticks(it)} for name, it in known.items()}
-        numbers |= {name: dict(_NOTHING) for name in quarantine.names() if name not in numbers}
+            held = known.keys() if wanted is None else known.keys() & wanted
+            numbers = {name: {**_queued(known[name]), **self._ticks(known[name])} for name in held}
+        for name in quarantine.names():
+            if wanted is None or name in wanted:
+                numbers.setdefault(name, dict(_NOTHING))
         counters = self._engine.counters
-        total, hour = read_counters(counters["all"], "sum"), read_counters(counters["1h"], "sum")
-        rates = read_counters(counters["5m"], "avg")
+        total, hour = (read_counters(counters[each], "sum", wanted) for each in ("all", "1h"))
+        rates = read_counters(counters["5m"], "avg", wanted)
         for name, found in numbers.items():
             found |= {each: total.get(name, {}).get(each, 0) for each in _ENDS}
             found["quarantined"] = quarantine.reason(name)
@@ -81,14 +88,9 @@ class ProjectNumbers:
         Raises:
             BadRequest: these are not names.
         """
-        if not isinstance(names, list | tuple | set | frozenset) or not all(
-            isinstance(name, str) for name in names
-        ):
-            raise BadRequest(f"names must be a list of names, not {names!r:.80}")
-        known = set(names)
         return {
             name: [sum(each) for each in zip(*series.values(), strict=True)]
-            for name, series in self._minutes(known).items()
+            for name, series in self._minutes(_checked(names)).items()
         }
 
     def throughput(self) -> dict[str, list[int]]:
@@ -107,6 +109,15 @@ class ProjectNumbers:
                 series = found.setdefault(project, {each: [0] * MINUTES for each in _TRIES})
                 series[event] = _by_minute(manager, (project, event), now)
         return found
+
+
+def _checked(names: object) -> set[str]:
+    """Return names that somebody has sent, or raise ``BadRequest``."""
+    if isinstance(names, list | tuple | set | frozenset) and all(
+        isinstance(name, str) for name in names
+    ):
+        return set(names)
+    raise BadRequest(f"names must be a list of names, not {names!r:.80}")
 
 
 def _queued(project: Any) -> dict[str, Any]:

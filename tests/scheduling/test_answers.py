@@ -469,6 +469,7 @@ def test_whatever_is_handed_over_the_next_round_is_as_ever(
         ("get_active_tasks", ("p", "x"), "limit must be a whole number"),
         ("get_active_tasks", (["p"],), "project must be a name"),
         ("project_history", (7,), "names must be a list"),
+        ("project_numbers", ("p",), "names must be a list"),
         ("project_history", ([[1]],), "names must be a list"),
     ],
 )

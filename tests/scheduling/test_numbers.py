@@ -85,6 +85,8 @@ def test_what_ended_is_in_the_totals_the_hour_and_the_rate(
     assert found["p"]["hour"] == {"success": 1, "failed": 1, "retry": 0}
     assert found["p"]["rate_now"] > 0
     assert found["q"]["hour"] == {"success": 0, "failed": 0, "retry": 0}
+    (alone,) = numbers.project_numbers(["p", "unknown"]).values()
+    assert {**alone, "rate_now": 0} == {**found["p"], "rate_now": 0}  # the rate falls with time
     assert numbers.project_history(["p", "q", "unknown"]) == {"p": [0] * (MINUTES - 1) + [2]}
     throughput = numbers.throughput()
     assert {event: sum(minutes) for event, minutes in throughput.items()} == {

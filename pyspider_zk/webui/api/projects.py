@@ -215,11 +215,11 @@ def list_workload(query: dict[str, Any]) -> dict[str, Any]:
     sort, offset, limit = (query.pop(name) for name in ("sort", "offset", "limit"))
     by_numbers = sort.removeprefix("-") in NUMBER_SORTS
     found, missing = find(Selection(**query, all=True), "name" if by_numbers else sort)
-    numbers, silent = _ask("local_project_numbers", missing)
+    part = slice(offset, offset + limit)
+    wanted = None if by_numbers else [row["name"] for row in found.items[part]]
+    numbers, silent = _ask("local_project_numbers", missing, wanted)
     rows = [{**row, "numbers": numbers.get(row["name"])} for row in found.items]
-    if by_numbers:
-        rows = _sorted(rows, sort)
-    shown = rows[offset : offset + limit]
+    shown = (_sorted(rows, sort) if by_numbers else rows)[part]
     names = [row["name"] for row in shown]
     history, _ = _ask("local_project_history", [], names, past=silent)  # they had their time
     items = [{**row, "history": history.get(row["name"])} for row in shown]
