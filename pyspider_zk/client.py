@@ -20,8 +20,7 @@ from typing import Any, NamedTuple, Self, TypedDict, Unpack
 from xmlrpc.client import Fault
 
 from pyspider_zk.cluster.directory import Directory
-from pyspider_zk.cluster.event_archive import FoundEvents
-from pyspider_zk.cluster.event_filter import position_of
+from pyspider_zk.cluster.event_filter import FoundEvents, position_of
 from pyspider_zk.cluster.events import Event
 from pyspider_zk.cluster.records import Member, Phase
 from pyspider_zk.config import SECRET_VARIABLES, Settings, settings_from
@@ -470,6 +469,15 @@ class Client:
             cursor = look["cursor"]
             if not cursor:
                 return
+
+    def task(self, project: str, taskid: str) -> dict[str, Any]:
+        """Return all that is known of a task: its last try, its next one, and what is stored.
+
+        Raises:
+            NotFound: there is none.
+        """
+        found: dict[str, Any] = self._ask("get_task", project, taskid)
+        return found
 
     # --- internals ---
 

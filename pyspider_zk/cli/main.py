@@ -19,7 +19,7 @@ from pyspider_zk.cli.projects import projects, route
 from pyspider_zk.cli.send_message import addressed
 from pyspider_zk.cli.status import status
 from pyspider_zk.cli.stock import adopted
-from pyspider_zk.cli.tasks import tasks
+from pyspider_zk.cli.tasks import one_task, tasks
 from pyspider_zk.cli.up import demo, scale, up
 from pyspider_zk.cli.users import user
 from pyspider_zk.cli.znodes import backup, protect, restore, slots
@@ -30,7 +30,7 @@ from pyspider_zk.secret_files import URL_VARIABLES, take_from_files
 OWN = [
     *(status, doctor, up, scale, demo, dead_letters, protect, user, backup, restore, slots),
     *(*ORDERS, *OPERATIONS, batches, one_batch, projects, route, tasks, failures, history),
-    *(events, logs),
+    *(one_task, events, logs),
 ]
 
 

@@ -1,4 +1,4 @@
-"""The command ``tasks``: searches the tasks of all projects."""
+"""The commands ``tasks``, which searches the tasks of all projects, and ``task``."""
 
 import json
 from itertools import islice
@@ -10,7 +10,7 @@ from pyspider_zk.cli.output import console, json_option, moment, table
 from pyspider_zk.cli.target import client_of, of_cluster
 from pyspider_zk.client import TaskOptions
 from pyspider_zk.tasks.filters import State
-from pyspider_zk.terminal import cell
+from pyspider_zk.terminal import cell, say
 
 
 @of_cluster
@@ -39,3 +39,30 @@ def tasks(options: dict[str, Any], /, limit: int, as_json: bool, **given: Any) -
         shown = (each.project, each.taskid, each.state, crawled, each.url)
         rows.add_row(*map(cell, shown))
     console().print(rows if found else "no task matches")
+
+
+@of_cluster
+@click.command("task")
+@click.argument("project")
+@click.argument("taskid")
+@json_option
+@click.pass_obj
+def one_task(options: dict[str, Any], /, project: str, taskid: str, as_json: bool) -> None:
+    """Show a task: its last try with what its script logged, and its next one.
+
+    With --json also what is stored of it.
+    """
+    with client_of(options) as client:
+        found = client.task(project, taskid)
+    if as_json:
+        click.echo(json.dumps(found))
+        return
+    logs = found.pop("logs")
+    del found["documents"]
+    for name in ("crawled_at", "due_at"):
+        found[name] = moment(found[name]) if found[name] else None
+    for name, value in found.items():
+        if value not in (None, ""):
+            say(f"{name:<12}  {value}".replace("\n", " "))
+    if logs:
+        say(f"\n{logs}")

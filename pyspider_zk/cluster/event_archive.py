@@ -1,7 +1,7 @@
 """Event archive: the events of a cluster in its project database, where operators look them up."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from pyspider.database.sqlalchemy.tables import KEY, MYSQL, NUMBER, TEXT, WHOLE
 from sqlalchemy import (
@@ -16,7 +16,14 @@ from sqlalchemy import (
     select,
 )
 
-from pyspider_zk.cluster.event_filter import KINDS, EventFilter, Logged, Position, position_of
+from pyspider_zk.cluster.event_filter import (
+    KINDS,
+    EventFilter,
+    FoundEvents,
+    Logged,
+    Position,
+    position_of,
+)
 from pyspider_zk.cluster.event_log import EventLog
 from pyspider_zk.cluster.events import Event
 from pyspider_zk.databases.archive import Archive
@@ -90,17 +97,6 @@ class EventArchive:
     def _known(self, times: Iterable[float]) -> set[tuple[object, ...]]:
         found = self._archive.rows(select(_TABLE).where(_EVENT.at.in_(times)))
         return {name for row in found for name in _names(row)}
-
-
-class FoundEvents(NamedTuple):
-    """Events, the latest first.
-
-    Attributes:
-        missing: why these are only from the log; empty: they are from the archive.
-    """
-
-    events: Sequence[Logged]
-    missing: str = ""
 
 
 class EventSearch:

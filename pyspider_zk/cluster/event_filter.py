@@ -1,9 +1,9 @@
-"""Event filter: which events are meant. Pure."""
+"""Event filter: which events are meant, and those that were found. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Self
+from typing import NamedTuple, Self
 
 from pyspider_zk.asked import Part, parsed
 from pyspider_zk.cluster.events import Event, EventKind
@@ -14,6 +14,17 @@ Logged = tuple[int, Event]
 
 Position = tuple[float, int]
 """Of an event among others: its time, and its number in the log."""
+
+
+class FoundEvents(NamedTuple):
+    """Events, the latest first.
+
+    Attributes:
+        missing: why these are only from the log; empty: they are from the archive.
+    """
+
+    events: Sequence[Logged]
+    missing: str = ""
 
 
 class EventGroup(StrEnum):

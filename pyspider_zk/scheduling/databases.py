@@ -10,9 +10,8 @@ from pyspider_zk.databases.breaker import Breaker
 from pyspider_zk.databases.guarded import PATIENCE, Guarded
 from pyspider_zk.scheduling.slot_seals import SlotSeals
 from pyspider_zk.tasks.database import task_database
-from pyspider_zk.tasks.failure_report import FailureReport
 from pyspider_zk.tasks.store import TaskStore
-from pyspider_zk.tasks.task_search import TaskSearch
+from pyspider_zk.tasks.task_report import Reports
 from pyspider_zk.zookeeper.waiting import boottime
 
 T = TypeVar("T")
@@ -28,7 +27,7 @@ class FencedDatabases:
     Attributes:
         tasks: what is written there takes effect with ``commit``.
         projectdb, resultdb: behind their breakers.
-        failures, search: the tasks of all projects that fail, or are looked for; for other threads.
+        reports: of the tasks, for other threads.
         seals: of the slots, in the task database.
     """
 
@@ -38,7 +37,7 @@ class FencedDatabases:
         self._fence = fence
         self._breakers = {kind: Breaker(kind) for kind in ("taskdb", "projectdb", "resultdb")}
         self._tasks, bulk = self._guarded("taskdb", taskdb), task_database(taskdb)
-        self.failures, self.search = FailureReport(taskdb), TaskSearch(taskdb)
+        self.reports = Reports.of(taskdb, resultdb)
         self.seals = SlotSeals(self._tasks, bulk, cluster, fence)
         self.tasks = TaskStore(self._tasks, bulk, self.seals.checking)
         self.projectdb = self._guarded("projectdb", projectdb)

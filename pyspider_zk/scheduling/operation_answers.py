@@ -22,9 +22,8 @@ from pyspider_zk.projects.selection import Selection
 from pyspider_zk.rpc.admission import current_caller
 from pyspider_zk.rpc.server import Functions
 from pyspider_zk.rpc.values import xmlrpc_value
-from pyspider_zk.tasks.failure_report import FailureReport
 from pyspider_zk.tasks.filters import FailureFilter, TaskFilter
-from pyspider_zk.tasks.task_search import TaskSearch
+from pyspider_zk.tasks.task_report import Reports
 
 PAGE = 100
 
@@ -37,8 +36,7 @@ LOCK_REMEDY = "set secret_file, which callers prove to know"
 def operation_functions(
     batch_service: Callable[[], BatchService],
     events: Callable[[], EventSearch],
-    failures: FailureReport,
-    search: TaskSearch,
+    reports: Reports,
     limits: Mapping[str, float] | None = None,
 ) -> Functions:
     """Return the functions that a member serves besides pyspider's.
@@ -46,10 +44,10 @@ def operation_functions(
     Args:
         batch_service: returns the member's; raises ``Unavailable`` before it has joined.
         events: likewise.
-        failures, search: of all projects.
+        reports: of the tasks.
         limits: the highest ``rate`` and ``burst`` that projects get.
     """
-    answers = OperationAnswers(batch_service, events, failures, search, limits or {})
+    answers = OperationAnswers(batch_service, events, reports, limits or {})
     names = (
         "submit_operation",
         "plan_operation",
@@ -63,6 +61,7 @@ def operation_functions(
         "list_failures",
         "list_failed_tasks",
         "search_tasks",
+        "get_task",
     )
     return {name: _answering(getattr(answers, name)) for name in names}
 
@@ -78,14 +77,12 @@ class OperationAnswers:
         self,
         batch_service: Callable[[], BatchService],
         events: Callable[[], EventSearch],
-        failures: FailureReport,
-        search: TaskSearch,
+        reports: Reports,
         limits: Mapping[str, float],
     ) -> None:
         self._batch_service = batch_service
         self._events = events
-        self._failures = failures
-        self._search = search
+        self._reports = reports
         self._limits = limits
 
     def submit_operation(
@@ -168,7 +165,7 @@ class OperationAnswers:
     ) -> dict[str, Any]:
         """Return kinds of failures, those of most tasks first, and how many there are."""
         chosen = FailureFilter.parse(wanted or {})
-        kinds, total = self._failures.kinds(chosen, max(0, offset), _few(limit))
+        kinds, total = self._reports.failures.kinds(chosen, max(0, offset), _few(limit))
         return {"items": [kind._asdict() for kind in kinds], "total": total}
 
     def list_failed_tasks(
@@ -177,14 +174,19 @@ class OperationAnswers:
         """Return tasks that fail, the latest first, behind one of them (its time, project, id)."""
         chosen = FailureFilter.parse(wanted or {})
         position = None if after is None else (float(after[0]), after[1], after[2])
-        return [task._asdict() for task in self._failures.tasks(chosen, position, _few(limit))]
+        found = self._reports.failures.tasks(chosen, position, _few(limit))
+        return [task._asdict() for task in found]
 
     def search_tasks(
         self, wanted: object = None, cursor: str = "", limit: int = PAGE
     ) -> dict[str, Any]:
         """Return tasks that one look finds, and the cursor of the next; see ``FoundTasks``."""
-        look = self._search.look(TaskFilter.parse(wanted or {}), cursor, _few(limit))
+        look = self._reports.search.look(TaskFilter.parse(wanted or {}), cursor, _few(limit))
         return {**look._asdict(), "tasks": [task._asdict() for task in look.tasks]}
+
+    def get_task(self, project: str, taskid: str) -> dict[str, Any]:
+        """Return all that is known of a task; see ``TaskReport.find``."""
+        return self._reports.task.find(project, taskid)
 
     def _check_locks(self, selection: Selection) -> None:
         """Refuse locked projects without a proof of the secret, as the web UI does without a login.

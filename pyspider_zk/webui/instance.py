@@ -37,8 +37,7 @@ from pyspider_zk.queues.names import QueueKind
 from pyspider_zk.queues.queue_sizes import QueueSizes
 from pyspider_zk.rpc.client import credentials_of
 from pyspider_zk.rpc.router import Router
-from pyspider_zk.tasks.failure_report import FailureReport
-from pyspider_zk.tasks.task_search import TaskSearch
+from pyspider_zk.tasks.task_report import Reports
 from pyspider_zk.webui import cluster
 from pyspider_zk.webui.accounts import NO_SCHEDULER_RPC, check_open, login_faults, login_settings
 from pyspider_zk.webui.api import PREFIX, create_api
@@ -220,20 +219,20 @@ class ClusterWebUI:
         readings, asking = Readings(read), credentials_of(settings)
         events, store = EventLog(connection, tree), SettingsStore(connection, tree)
         jobs, projectdb = JobQueue(connection, tree.jobs), self.config["projectdb"]
+        reports = Reports.of(self.config["taskdb"], self.config["resultdb"])
         with (
             closing(
                 Router(readings.recent, fresh_for=0, timeout=PATIENCE, credentials=asking)
             ) as hasty,
             closing(Rebalancer(store, read)) as rebalancer,
-            closing(TaskSearch(self.config["taskdb"])) as search,
+            closing(reports.search),
             closing(EventArchive(projectdb.original)) as archive,
         ):
             backend = Backend(
                 cluster=readings.read,
                 queues=QueueSizes(queues, self.config["queues"]),
                 batch_service=BatchService(projectdb, jobs, events, readings.read, settings.slots),
-                failures=FailureReport(self.config["taskdb"]),
-                search=search,
+                reports=reports,
                 scripts=scripts,
                 events=events,
                 archive=archive,

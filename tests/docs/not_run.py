@@ -25,6 +25,7 @@ NOT_RUN: Mapping[tuple[str, str], str] = {
     ("docs/how-to/install.md", ". .venv"): INSTALLS,
     ("docs/how-to/install.md", "pip"): INSTALLS,
     ("docs/how-to/databases.md", "pip"): INSTALLS,
+    ("docs/how-to/look.md", "pyspider-zk task "): "needs a task, as in tests/cli/test_tasks.py",
     ("docs/how-to/render.md", ""): "needs Chromium; tests/rendering does what the page says",
     (
         "docs/how-to/back-up.md",

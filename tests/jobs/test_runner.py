@@ -27,8 +27,7 @@ from pyspider_zk.projects.selection import Selection
 from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.rpc.client import Credentials, call
 from pyspider_zk.scheduling.operation_answers import operation_functions
-from pyspider_zk.tasks.failure_report import FailureReport
-from pyspider_zk.tasks.task_search import TaskSearch
+from pyspider_zk.tasks.task_report import Reports
 from tests.support.connected import connected, looking, patient
 from tests.support.crew import expire
 from tests.support.sole_owner import SoleOwner
@@ -703,6 +702,7 @@ def test_any_member_takes_in_what_all_of_them_carry_out(
         ("search_tasks", ({"error": "x"},), 422, "a filter of tasks has no error; known are proj"),
         ("search_tasks", ({}, "x"), 422, "the cursor 'x' is none of a search"),
         ("search_tasks", ({}, "row p 9"), 422, "none of a search"),
+        ("get_task", ("p", "none"), 404, "project 'p' has no task 'none'"),
         ("find_events", ({"group": "all"},), 422, "a filter of events: Invalid enum value 'all'"),
         ("find_events", ({}, [float("inf"), 2]), 422, "before: .inf, 2. is the place of no event"),
         ("find_events", ({}, [1.0]), 422, "before: Expected `array` of length 2"),
@@ -721,7 +721,7 @@ def test_between_two_sessions_a_member_asks_for_patience() -> None:
     def ended() -> BatchService:
         raise SessionLost("the ZooKeeper session ended")
 
-    functions = operation_functions(ended, ended, FailureReport(None), TaskSearch(None))
+    functions = operation_functions(ended, ended, Reports.of(None, None))
 
     with pytest.raises(xmlrpc.client.Fault, match="session ended") as found:
         functions["list_batches"]()

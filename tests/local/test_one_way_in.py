@@ -50,6 +50,7 @@ METHODS = {
     "list_failures": (),
     "list_failed_tasks": (),
     "search_tasks": (),
+    "get_task": ("kept", "t"),
     "cancel_batch": ("b",),
     "system.listMethods": (),
 }

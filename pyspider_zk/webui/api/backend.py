@@ -23,8 +23,7 @@ from pyspider_zk.queues.history import TaskHistory
 from pyspider_zk.queues.log_lines import ClusterLog
 from pyspider_zk.queues.queue_sizes import QueueSizes
 from pyspider_zk.rpc.router import Router
-from pyspider_zk.tasks.failure_report import FailureReport
-from pyspider_zk.tasks.task_search import TaskSearch
+from pyspider_zk.tasks.task_report import Reports
 from pyspider_zk.webui.audit import record
 from pyspider_zk.webui.rebalancer import Rebalancer
 
@@ -82,8 +81,7 @@ class Backend:
     cluster: Callable[[], Cluster]
     queues: QueueSizes
     batch_service: BatchService
-    failures: FailureReport
-    search: TaskSearch
+    reports: Reports
     scripts: ScriptVersions
     events: EventLog
     archive: EventArchive

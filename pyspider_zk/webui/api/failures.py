@@ -126,7 +126,7 @@ class FailingProjectsSchema(Schema):
 def list_failures(query: dict[str, Any]) -> dict[str, Any]:
     """List kinds of failures, those of most tasks first."""
     wanted = among(FailureFilter, query)
-    kinds, total = backend().failures.kinds(wanted, query["offset"], query["limit"])
+    kinds, total = backend().reports.failures.kinds(wanted, query["offset"], query["limit"])
     return {"at": time.time(), "items": kinds, "total": total, "offset": query["offset"]}
 
 
@@ -136,8 +136,8 @@ def list_failures(query: dict[str, Any]) -> dict[str, Any]:
 def list_failed_tasks(query: dict[str, Any]) -> dict[str, Any]:
     """List tasks that fail, the latest first, with their tracebacks."""
     after = _position(query["cursor"]) if "cursor" in query else None
-    tasks = backend().failures.tasks(among(FailureFilter, query), after, query["limit"])
-    logs = backend().failures.logs(tasks)
+    tasks = backend().reports.failures.tasks(among(FailureFilter, query), after, query["limit"])
+    logs = backend().reports.failures.logs(tasks)
     is_last = len(tasks) < query["limit"]
     return {
         "items": [{**task._asdict(), "logs": each} for task, each in zip(tasks, logs, strict=True)],
@@ -153,7 +153,7 @@ def list_failing_projects(query: dict[str, Any]) -> dict[str, Any]:
 
     A project that was removed from its database in another way than by a deletion is left out.
     """
-    found = backend().failures.projects(among(FailureFilter, query), MOST_PROJECTS)
+    found = backend().reports.failures.projects(among(FailureFilter, query), MOST_PROJECTS)
     known = backend().batch_service.projects.rows()
     return {"items": [{"name": name, "tasks": found[name]} for name in found if name in known]}
 

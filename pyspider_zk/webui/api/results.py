@@ -9,6 +9,7 @@ from marshmallow import Schema, fields
 from pyspider_zk.projects.rows import is_number
 from pyspider_zk.tasks.database import answered
 from pyspider_zk.tasks.documents import UNREADABLE
+from pyspider_zk.tasks.task_report import shown
 from pyspider_zk.webui.api.backend import backend
 from pyspider_zk.webui.api.blueprint import Part
 from pyspider_zk.webui.api.schemas import (
@@ -18,7 +19,6 @@ from pyspider_zk.webui.api.schemas import (
     about,
     text_field,
 )
-from pyspider_zk.webui.api.tasks import shown
 
 blueprint = Part("results", __name__, description="Results of projects")
 

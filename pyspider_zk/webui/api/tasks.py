@@ -1,7 +1,5 @@
 """Tasks: all that is known of one, and the latest tries of all."""
 
-import io
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, get_args
 from xmlrpc.client import Fault
@@ -9,12 +7,8 @@ from xmlrpc.client import Fault
 from marshmallow import Schema, fields, validate
 
 from pyspider_zk.asked import among
-from pyspider_zk.errors import NotFound
-from pyspider_zk.projects.rows import is_number
-from pyspider_zk.tasks.database import answered, task_database
-from pyspider_zk.tasks.documents import DOCUMENTS, UNREADABLE
-from pyspider_zk.tasks.failures import error_of, spellings
 from pyspider_zk.tasks.filters import State, TaskFilter
+from pyspider_zk.tasks.task_report import tried
 from pyspider_zk.tasks.task_search import CURSOR, FoundTask
 from pyspider_zk.webui.api.backend import backend
 from pyspider_zk.webui.api.blueprint import Part
@@ -33,11 +27,6 @@ from pyspider_zk.webui.api.schemas import (
 blueprint = Part("tasks", __name__, description="Tasks and their tries")
 
 Row = Mapping[str, Any]
-
-MOST_TEXT = 100_000
-"""Characters of a document or log that an answer has, at most."""
-
-_ENCODER = json.JSONEncoder(indent=2, ensure_ascii=False, default=repr)
 
 INFO = "_on_get_info"
 """The id of what asks a script for its settings: no task, and without a row."""
@@ -162,7 +151,7 @@ def search_tasks(query: dict[str, Any]) -> dict[str, Any]:
     Tasks whose whole URL is given come first, then each project's in turn.
     """
     wanted = among(TaskFilter, query)
-    look = backend().search.look(wanted, query["cursor"], query["limit"])
+    look = backend().reports.search.look(wanted, query["cursor"], query["limit"])
     return {**look._asdict(), "items": look.tasks, "next": look.cursor or None}
 
 
@@ -178,7 +167,7 @@ def list_tries(query: dict[str, Any]) -> dict[str, Any]:
         found = backend().rpc.get_active_tasks(query["project"] or None, query["limit"])
     except (OSError, Fault) as error:
         return {"items": [], "missing": [f"the schedulers cannot be asked: {error}"]}
-    tries = [{"at": at, **_tried(task)} for at, task in found if task.get("taskid") != INFO]
+    tries = [{"at": at, **tried(task)} for at, task in found if task.get("taskid") != INFO]
     return {"items": list(_without_sent(tries)), "missing": []}
 
 
@@ -197,99 +186,4 @@ def _without_sent(tries: Iterable[Row]) -> Iterator[Row]:
 @blueprint.tells(TaskSchema, errors=(404,))
 def get_task(query: dict[str, str]) -> dict[str, Any]:
     """Return a task."""
-    name, taskid = query["project"], query["id"]
-    row = _row(name, taskid)
-    result = answered(lambda: _result(name, row["taskid"]))
-    schedule, process, track = (
-        _mapping(row.get(each)) for each in ("schedule", "process", "track")
-    )
-    fetched, processed = _mapping(track.get("fetch")), _mapping(track.get("process"))
-    ok = bool(processed.get("ok")) if processed else None
-    return {
-        **_tried({**row, "project": name, "taskid": taskid}),
-        "ok": ok,
-        "state": backend().config["taskdb"].status_to_string(row.get("status")),
-        "callback": _text(process.get("callback")),
-        "crawled_at": _measured(row.get("lastcrawltime")),
-        "due_at": _measured(schedule.get("exetime")),
-        "retried": _counted(schedule.get("retried")),
-        "retries": _counted(schedule.get("retries")),
-        "priority": _measured(schedule.get("priority")),
-        "error": error_of(processed, fetched) if ok is False else "",
-        "logs": _text(processed.get("logs"))[:MOST_TEXT],
-        "documents": {**_documents(row), **result},
-    }
-
-
-def _row(project: str, taskid: str) -> Row:
-    """Return a task's row.
-
-    Raises:
-        NotFound: there is none, or it cannot be read.
-    """
-    database = task_database(backend().config["taskdb"])
-    found = answered(lambda: database.get_many(project, spellings(taskid), ()))
-    if not found:
-        raise NotFound(f"project {project!r} has no task {taskid!r}")
-    ((stored, row),) = list(found.items())[:1]
-    if row is None:
-        raise NotFound(f"the row of task {taskid!r} of project {project!r} cannot be read")
-    return {**row, "taskid": stored}
-
-
-def _documents(row: Row) -> dict[str, str]:
-    return {name: shown(row[name]) for name in DOCUMENTS if row.get(name)}
-
-
-def _result(project: str, taskid: Any) -> dict[str, str]:
-    """Return what is stored as a task's result, if there is one."""
-    resultdb = backend().config["resultdb"]
-    try:
-        found = resultdb.get(project, taskid) if resultdb else None
-    except UNREADABLE as error:
-        return {"result": f"it cannot be read: {error!r:.200}"}
-    return {"result": shown(found["result"])} if found else {}
-
-
-def shown(value: Any, most: int = MOST_TEXT) -> str:
-    """Return JSON for people, or its beginning: a page may have made it as large as it likes."""
-    text, left = io.StringIO(), most
-    try:
-        for piece in _ENCODER.iterencode(value):
-            left -= text.write(piece[:left])
-            if left <= 0:
-                return f"{text.getvalue()}\n... it is longer"
-    except UNREADABLE as error:
-        return f"it cannot be shown: {error!r:.200}"
-    return text.getvalue()
-
-
-def _tried(task: Row) -> dict[str, Any]:
-    """Return what a task says of its last try; anything may stand in it."""
-    has_ended = "type" not in task  # only what is sent has one
-    track = _mapping(task.get("track") if has_ended else None)
-    fetched, processed = _mapping(track.get("fetch")), _mapping(track.get("process"))
-    return {
-        **{name: str(task.get(name)) for name in ("project", "taskid", "url")},
-        "ok": bool(processed.get("ok")) if has_ended else None,
-        "status_code": _counted(fetched.get("status_code")),
-        "fetch_time": _measured(fetched.get("time")),
-        "process_time": _measured(processed.get("time")),
-        "follows": _counted(processed.get("follows")),
-    }
-
-
-def _mapping(value: object) -> Row:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def _counted(value: object) -> int | None:
-    return value if type(value) is int else None
-
-
-def _measured(value: object) -> float | None:
-    return value if is_number(value) else None
+    return backend().reports.task.find(query["project"], query["id"])

@@ -19,7 +19,7 @@ _METHODS = """
     webui_update local_size local_counter local_newtask local_send_task local_get_active_tasks
     local_webui_update local_project_numbers local_project_history submit_operation
     plan_operation get_batch list_batches cancel_batch retry_batch list_projects list_events
-    find_events list_failures list_failed_tasks search_tasks _quit system.methodHelp
+    find_events list_failures list_failed_tasks search_tasks get_task _quit system.methodHelp
 """
 
 _TYPED: dict[str, tuple[Any, ...]] = {
