@@ -96,6 +96,7 @@ class CrawlingCluster:
                 self._databases = {kind: self._url_of(kind) for kind in DATABASES}
             stack.enter_context(self._up_and_running())
             self.await_that("all slots have running owners", self._settled)
+            self.await_that("the web UI listens", lambda: listens(self.running.webui))
             self.born = self.processes()
             self._stack = stack.pop_all()
         return self
