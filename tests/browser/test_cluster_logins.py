@@ -192,6 +192,10 @@ def test_a_viewer_reads_a_script_and_finds_nothing_that_would_be_refused(
     chromium: Browser, closed: str, picture: Picture
 ) -> None:
     with visit(chromium, closed, EVE) as page:
+        open_page(page, "")
+        for link in ("Projects", "mine", "Open it in the editor"):
+            page.get_by_role("link", name=link, exact=True).click()
+        expect(page.locator("#state")).to_have_text("saved")
         refused: list[str] = []
         page.on("requestfailed", lambda each: refused.append(each.url))
         page.on("response", lambda each: each.ok or refused.append(each.url))

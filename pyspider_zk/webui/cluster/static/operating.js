@@ -179,7 +179,7 @@ export async function refetch(what, asked, done) {
     title: `Fetch ${what} again?`,
     content: [
       named(plan),
-      h("p", {}, "They begin anew, with all their tries. Correct the script first, if it is at fault. Projects that do not run are reported as failed."),
+      h("p", {}, "What is fetched again begins anew, with all its tries. Correct the script first, if it is at fault. Projects that do not run are reported as failed."),
       plan.faults.map((fault) => h("p", { class: "fault" }, fault)),
     ],
     confirm: "Fetch again",

@@ -101,6 +101,7 @@ export class Selection {
     }
     const on = this.shown.filter((key) => this.has(key)).length;
     this.head.checked = on > 0 && on === this.shown.length;
+    this.head.disabled = !this.shown.length; // a press before there are rows would be lost
     this.head.indeterminate = on > 0 && on < this.shown.length;
     for (const button of document.querySelectorAll("#actions .buttons button")) button.disabled = !size;
   }
