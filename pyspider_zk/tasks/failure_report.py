@@ -53,11 +53,12 @@ class FailureReport:
         by_project: dict[str, list[Any]] = {}
         for task in tasks:
             by_project.setdefault(task.project, []).extend(spellings(task.taskid))
+        database = self._database  # one for all: each reads which tables there are
         rows = answered(
             lambda: {
                 (project, str(taskid)): row
                 for project, taskids in by_project.items()
-                for taskid, row in self._database.get_many(project, taskids, LOGS).items()
+                for taskid, row in database.get_many(project, taskids, LOGS).items()
             },
         )
         return [_logs(rows.get((task.project, task.taskid))) for task in tasks]
