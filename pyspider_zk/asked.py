@@ -1,5 +1,6 @@
 """What callers ask for as plain values: read into the dataclass that has it, or refused. Pure."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Annotated, Any, TypeVar
@@ -19,7 +20,11 @@ Part = Annotated[str, msgspec.Meta(min_length=1, max_length=MOST_PART)]
 def parsed(kind: type[T], what: str, asked: object) -> T:
     """Read a mapping of a dataclass's attributes; what is unknown is refused: it would mean all.
 
+    Each value is read alone: msgspec's reading of a whole dataclass is not safe for the first
+    threads that come at once (see ``zookeeper.codec.decoder``).
+
     Args:
+        kind: all of its attributes have defaults.
         what: for people, such as ``a selection``.
 
     Raises:
@@ -27,21 +32,25 @@ def parsed(kind: type[T], what: str, asked: object) -> T:
     """
     if not isinstance(asked, Mapping):
         raise BadRequest(f"{what} must be an object, not {asked!r:.80}")
-    known = _names(kind)
+    known = {each.name: each.type for each in fields(kind)}  # type: ignore[arg-type]
     if strange := [str(name) for name in asked if name not in known]:
         raise BadRequest(f"{what} has no {strange[0]:.80}; known are {', '.join(known)}")
-    if nul := [name for name, value in asked.items() if "\0" in str(value)]:
-        raise BadRequest(f"{what}: {nul[0]} has the character NUL")
+    return kind(**{name: _read(f"{what}: {name}", known[name], asked[name]) for name in asked})
+
+
+def _read(what: str, kind: Any, value: object) -> Any:
+    for each in value if isinstance(value, list | tuple) else [value]:
+        if isinstance(each, str) and "\0" in each:
+            raise BadRequest(f"{what} has the character NUL")
+        if isinstance(each, float) and not math.isfinite(each):
+            raise BadRequest(f"{what}: {each} is no number")
     try:
-        return msgspec.convert(dict(asked), kind)
+        return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
-        raise BadRequest(f"{what}: {error}") from None
+        raise BadRequest(f"{what}: {error}, not {value!r:.80}") from None
 
 
 def among(kind: type[T], query: Mapping[str, Any]) -> T:
     """Return a dataclass whose attributes stand in a checked query, among others."""
-    return kind(**{name: query[name] for name in _names(kind) if name in query})
-
-
-def _names(kind: type[Any]) -> list[str]:
-    return [each.name for each in fields(kind)]
+    names = [each.name for each in fields(kind)]  # type: ignore[arg-type]
+    return kind(**{name: query[name] for name in names if name in query})

@@ -16,12 +16,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import Any, TypedDict
 
-import msgspec
-
 from pyspider_zk.cluster.records import Cluster, Member
-from pyspider_zk.errors import ClusterError
+from pyspider_zk.errors import BadMessage, ClusterError
 from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.rpc.client import Credentials, call
+from pyspider_zk.zookeeper.codec import checked
 
 logger = logging.getLogger(__name__)
 
@@ -236,8 +235,8 @@ def check_limit(limit: object) -> None:
 
 def _is_of_shape(shape: Any, method: str, member: MemberId, answer: object) -> bool:
     try:
-        msgspec.convert(answer, shape)
-    except msgspec.ValidationError:
+        checked(shape, answer)
+    except BadMessage:
         logger.warning("%s: member %s answers junk: %.80r", method, member, answer)
         return False
     return True

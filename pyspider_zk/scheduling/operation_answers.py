@@ -139,7 +139,7 @@ class OperationAnswers:
         limit: int | None = PAGE,
     ) -> dict[str, Any]:
         """Return the projects that are meant; by default all."""
-        chosen = Selection.parse(selection or {})
+        chosen = Selection.parse({} if selection is None else selection)
         return self._batch_service().projects.page(chosen, sort, offset, limit).as_dict()
 
     def list_events(self, after: int | None = None, limit: int = PAGE) -> list[dict[str, Any]]:
@@ -153,7 +153,7 @@ class OperationAnswers:
 
         See ``FoundEvents``.
         """
-        chosen = EventFilter.parse(wanted or {})
+        chosen = EventFilter.parse({} if wanted is None else wanted)
         if before is not None and not all(map(is_number, before)):
             raise BadRequest(f"before: {before!r:.80} is the place of no event")
         position = before and (before[0], before[1])  # XML-RPC knows lists only
@@ -164,7 +164,7 @@ class OperationAnswers:
         self, wanted: object = None, offset: int = 0, limit: int = PAGE
     ) -> dict[str, Any]:
         """Return kinds of failures, those of most tasks first, and how many there are."""
-        chosen = FailureFilter.parse(wanted or {})
+        chosen = FailureFilter.parse({} if wanted is None else wanted)
         kinds, total = self._reports.failures.kinds(chosen, max(0, offset), _few(limit))
         return {"items": [kind._asdict() for kind in kinds], "total": total}
 
@@ -172,7 +172,7 @@ class OperationAnswers:
         self, wanted: object = None, after: tuple[float, str, str] | None = None, limit: int = PAGE
     ) -> list[dict[str, Any]]:
         """Return tasks that fail, the latest first, behind one of them (its time, project, id)."""
-        chosen = FailureFilter.parse(wanted or {})
+        chosen = FailureFilter.parse({} if wanted is None else wanted)
         position = None if after is None else (float(after[0]), after[1], after[2])
         found = self._reports.failures.tasks(chosen, position, _few(limit))
         return [task._asdict() for task in found]
@@ -181,7 +181,8 @@ class OperationAnswers:
         self, wanted: object = None, cursor: str = "", limit: int = PAGE
     ) -> dict[str, Any]:
         """Return tasks that one look finds, and the cursor of the next; see ``FoundTasks``."""
-        look = self._reports.search.look(TaskFilter.parse(wanted or {}), cursor, _few(limit))
+        chosen = TaskFilter.parse({} if wanted is None else wanted)
+        look = self._reports.search.look(chosen, cursor, _few(limit))
         return {**look._asdict(), "tasks": [task._asdict() for task in look.tasks]}
 
     def get_task(self, project: str, taskid: str) -> dict[str, Any]:

@@ -62,13 +62,12 @@ def decode(kind: type[Decoded], data: bytes, most: int = MOST) -> Decoded:
     try:
         value: Decoded = decoder(kind).decode(_flat(_inflated(data, most)))  # type: ignore[arg-type]
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, zlib.error) as error:
-        name = getattr(kind, "__name__", str(kind))
-        raise BadMessage(f"this is no {name}: {data[:QUOTED]!r} ({error})") from error
+        raise BadMessage(f"this is no {_named(kind)}: {data[:QUOTED]!r} ({error})") from error
     return value
 
 
 def checked(kind: type[Decoded], value: object) -> Decoded:
-    """Return plain values, as they were decoded without a type, as a dataclass instance.
+    """Return plain values, as they were decoded without a type, as what they must be.
 
     Raises:
         BadMessage: they are of other types.
@@ -77,7 +76,11 @@ def checked(kind: type[Decoded], value: object) -> Decoded:
     try:
         return msgspec.convert(value, kind)
     except (msgspec.MsgspecError, RecursionError) as error:
-        raise BadMessage(f"this is no {kind.__name__}: {error}") from error
+        raise BadMessage(f"this is no {_named(kind)}: {error}") from error
+
+
+def _named(kind: Any) -> str:
+    return getattr(kind, "__name__", str(kind))
 
 
 def _inflated(data: bytes, most: int) -> bytes:

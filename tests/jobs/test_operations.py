@@ -196,12 +196,14 @@ def test_there_is_no_other_status() -> None:
     [
         ([], "must be an object"),
         ({"name": "p"}, "a selection has no name; known are names, pattern"),
-        ({"names": "p"}, "a selection: Expected `array`, got `str` - at `$.names`"),
-        ({"names": [1]}, "Expected `str`, got `int` - at `$.names[0]`"),
-        ({"owner": "0"}, "got `str` - at `$.owner`"),
-        ({"owner": True}, "got `bool` - at `$.owner`"),
-        ({"all": 1}, "got `int` - at `$.all`"),
-        ({"group": None}, "got `null` - at `$.group`"),
+        ({"names": "p"}, "a selection: names: Expected `array`, got `str`, not 'p'"),
+        ({"names": [1]}, "names: Expected `str`, got `int` - at `$[0]`, not [1]"),
+        ({"owner": "0"}, "owner: Expected `int | null`, got `str`, not '0'"),
+        ({"owner": True}, "got `bool`, not True"),
+        ({"all": 1}, "all: Expected `bool`, got `int`, not 1"),
+        ({"group": None}, "group: Expected `str`, got `null`, not None"),
+        ({"pattern": "a\0"}, "a selection: pattern has the character NUL"),
+        ({"names": ["b", "a\0"]}, "a selection: names has the character NUL"),
     ],
 )
 def test_what_is_no_selection_is_refused_by_name(asked: Any, told: str) -> None:
