@@ -408,26 +408,28 @@ class Client:
 
     def find_events(
         self,
-        before: tuple[int, Event] | None = None,
+        after: tuple[int, Event] | None = None,
         limit: int = 100,
         **which: Unpack[EventOptions],
     ) -> FoundEvents:
         """Return events of the last 90 days with their numbers, the latest first.
 
         Args:
-            before: the last one of those before.
+            after: the last one of those before.
             limit: how many at most.
             which: the events; by default all.
         """
         events: list[tuple[int, Event]] = []
-        while True:
-            room = min(PAGE, limit - len(events))
-            position = None if before is None else list(position_of(before))
+        missing = ""
+        while (room := min(PAGE, limit - len(events))) > 0:
+            position = None if after is None else list(position_of(after))
             found = self._ask("find_events", dict(which), position, room)
             events += [(each["sequence"], _event(each)) for each in found["items"]]
-            if len(found["items"]) < room or len(events) == limit:
-                return FoundEvents(events, found["missing"])
-            before = events[-1]
+            missing = missing or found["missing"]
+            if len(found["items"]) < room:
+                break
+            after = events[-1]
+        return FoundEvents(events, missing)
 
     def failures(
         self, offset: int = 0, limit: int = 100, **which: Unpack[FailureOptions]

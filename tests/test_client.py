@@ -92,6 +92,7 @@ def test_events_are_found_the_latest_first(client: Client, eventually: Eventuall
     (stopped,) = client.find_events(found.events[0], kind="batch").events
     assert stopped == found.events[1]
     assert client.find_events(q="stop of", kind="batch").events == [stopped]
+    assert client.find_events(limit=0, kind="batch").events == []
     assert client.find_events(until=stopped[1].at, since=stopped[1].at).events == []
     with pytest.raises(BadRequest, match="a filter of events has no name; known are group"):
         client.find_events(name="x")  # type: ignore[call-arg]

@@ -22,7 +22,19 @@ from pyspider_zk.terminal import cell, escaped, say
 
 FAILURES_SHOWN = 20
 
-_TIME = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"])
+
+class Moment(click.DateTime):
+    """Time by this machine's clock, unless it names its zone; read as seconds since the epoch."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Read it, also as it is shown."""
+        try:
+            return super().convert(value, param, ctx).timestamp()
+        except (ValueError, OverflowError):
+            self.fail(f"{value} is too far away", param, ctx)
+
+
+_TIME = Moment(["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S%z"])
 
 _STYLES = {"failed": "red", "cancelled": "yellow", "running": "bold"}
 
@@ -81,7 +93,7 @@ def one_batch(
 )
 @click.option("--kind", help="such as batch")
 @click.option("--who", metavar="TEXT", help="whose name contains this")
-@click.option("--since", type=_TIME, help="this time or later")
+@click.option("--since", type=_TIME, help="this time or later, by this machine's clock")
 @click.option("--until", type=_TIME, help="before this time")
 @click.option("--follow", is_flag=True, help="keep showing new events, until Ctrl-C")
 @click.option("--after", type=int, help="only those after this number")
@@ -123,11 +135,12 @@ def _search(
     options: dict[str, Any], which: dict[str, Any], limit: int, show: Callable[[Logged], None]
 ) -> None:
     """Print the latest events that are meant, and why others may be missing."""
-    times = {name: which[name].timestamp() for name in ("since", "until") if name in which}
     with client_of(options) as client:
-        found = client.find_events(limit=limit, **cast(EventOptions, {**which, **times}))
+        found = client.find_events(limit=limit, **cast(EventOptions, which))
     for logged in reversed(found.events):
         show(Logged(*logged))
+    if not found.events:
+        say("no event matches", err=True)
     if found.missing:
         say(found.missing, err=True)
 

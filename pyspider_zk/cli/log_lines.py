@@ -5,7 +5,6 @@ import signal
 import threading
 from collections.abc import Sequence
 from dataclasses import asdict
-from itertools import takewhile
 from typing import Any
 
 import click
@@ -13,11 +12,11 @@ import click
 from pyspider_zk.cli.output import json_option, moment
 from pyspider_zk.cli.target import of_queues, owner_of, queues_of
 from pyspider_zk.components.signals import on_signals
-from pyspider_zk.queues.log_lines import KEPT, LEVELS, LogFilter, LogLine, read_log
+from pyspider_zk.queues.log_lines import LEVELS, LOOK, LogFilter, LogLine, read_log
 from pyspider_zk.terminal import say
 
 EVERY = 2.0
-"""Seconds between two looks of who follows: one for what is rare reads all lines."""
+"""Seconds between two looks of who follows."""
 
 
 @of_queues
@@ -41,22 +40,22 @@ def logs(options: dict[str, Any], /, follow: bool, limit: int, as_json: bool, **
     wanted, ends = LogFilter(**given), threading.Event()
     with queues_of(options, owner_of(options)) as queues, on_signals({signal.SIGINT: ends.set}):
         found, _ = read_log(queues.log, wanted, "", limit)
+        lines = [line for _, line in reversed(found)]
         if as_json and not follow:
-            click.echo(json.dumps([asdict(line) for _, line in reversed(found)]))
+            click.echo(json.dumps(list(map(asdict, lines))))
             return
         if not (found or as_json):
             say("no line matches")
-        _show(found, as_json)
+        _show(lines, as_json)
+        last = found[0][0] if found else ""
         while follow and not ends.wait(EVERY):
-            last = found[0][0] if found else ""
-            latest, _ = read_log(queues.log, wanted, "", KEPT)
-            new = list(takewhile(lambda entry: entry[0] != last, latest))  # noqa: B023
-            _show(new, as_json)
-            found = new or found
+            while new := queues.log.behind(last, LOOK):
+                last = new[-1][0]
+                _show([line for _, line in new if line and wanted.holds(line)], as_json)
 
 
-def _show(entries: Sequence[tuple[str, LogLine]], as_json: bool) -> None:
-    for _, line in reversed(entries):
+def _show(lines: Sequence[LogLine], as_json: bool) -> None:
+    for line in lines:
         if as_json:
             click.echo(json.dumps(asdict(line)))
         else:

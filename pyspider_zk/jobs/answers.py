@@ -217,7 +217,7 @@ def ended_event(batch: Batch, now: float) -> Event:
 
 
 def _what(note: Note) -> str:
-    return f"{note.operation} of {note.total} projects"
+    return f"{note.operation} of {note.total} project{'' if note.total == 1 else 's'}"
 
 
 def _work(job: Job) -> Work:

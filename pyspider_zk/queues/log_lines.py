@@ -50,7 +50,7 @@ Entry = tuple[str, LogLine | None]
 class ClusterLog(Protocol):
     """What all components have warned of lately. Threads: any. Blocks for a round trip.
 
-    Both methods raise ``Unavailable`` if the message queue does not answer.
+    All methods raise ``Unavailable`` if the message queue does not answer.
     """
 
     def append(self, lines: Sequence[LogLine]) -> None:
@@ -64,6 +64,14 @@ class ClusterLog(Protocol):
 
         Args:
             before: only those that stand before this id; empty: all.
+            count: how many at most.
+        """
+
+    def behind(self, after: str, count: int) -> list[Entry]:
+        """Return entries, the oldest first.
+
+        Args:
+            after: only those that stand behind this id; empty: all.
             count: how many at most.
         """
 

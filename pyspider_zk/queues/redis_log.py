@@ -1,6 +1,6 @@
 """The cluster's log in Redis: one stream, of which the oldest entries are dropped."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -34,14 +34,22 @@ class RedisLog:
     def latest(self, before: str, count: int) -> list[Entry]:
         """See `ClusterLog.latest`; one round trip."""
         last = _before(before) if before else "+"
-        found = self._keys.run(_STREAM, lambda it: it.xrevrange(LOG, last, count=count))
-        return [(tag.decode(), _line(fields)) for tag, fields in found]
+        return _entries(self._keys.run(_STREAM, lambda it: it.xrevrange(LOG, last, count=count)))
+
+    def behind(self, after: str, count: int) -> list[Entry]:
+        """See `ClusterLog.behind`; one round trip."""
+        first = f"({after}" if after else "-"
+        return _entries(self._keys.run(_STREAM, lambda it: it.xrange(LOG, first, count=count)))
 
 
 def _before(tag: str) -> str:
     """Return the end of a range, whichever numbers the id has."""
     milliseconds, number = (min(int(each), _HIGHEST) for each in tag.split("-"))
     return f"({milliseconds}-{number}" if milliseconds or number else "0-0"
+
+
+def _entries(found: Iterable[tuple[bytes, Mapping[bytes, bytes]]]) -> list[Entry]:
+    return [(tag.decode(), _line(fields)) for tag, fields in found]
 
 
 def _line(fields: Mapping[bytes, bytes]) -> LogLine | None:

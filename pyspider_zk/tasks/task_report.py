@@ -52,13 +52,14 @@ class TaskReport:
         )
         fetched, processed = _mapping(track.get("fetch")), _mapping(track.get("process"))
         ok = bool(processed.get("ok")) if processed else None
+        is_active = row.get("status") == TaskDB.ACTIVE  # later its last time stays in the row
         return {
             **tried({**row, "project": project, "taskid": taskid}),
             "ok": ok,
             "state": TaskDB.status_to_string(row.get("status")),
             "callback": _text(process.get("callback")),
             "crawled_at": _measured(row.get("lastcrawltime")),
-            "due_at": _measured(schedule.get("exetime")),
+            "due_at": _measured(schedule.get("exetime")) if is_active else None,
             "retried": _counted(schedule.get("retried")),
             "retries": _counted(schedule.get("retries")),
             "priority": _measured(schedule.get("priority")),

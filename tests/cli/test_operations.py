@@ -239,7 +239,7 @@ def test_events_are_shown_oldest_first(ask: Ask) -> None:
     assert (batch["who"], batch["data"]["batch"]) == (f"ann@{gethostname()}", "mine")
     assert [each["sequence"] for each in events] == sorted(each["sequence"] for each in events)
     after = ask("events", "--after", batch["sequence"] - 1).stdout
-    assert f"stop of 1 projects was asked for (ann@{gethostname()})" in after.splitlines()[0]
+    assert f"stop of 1 project was asked for (ann@{gethostname()})" in after.splitlines()[0]
 
 
 def test_events_of_the_archive_are_searched(ask: Ask, eventually: Eventually) -> None:
@@ -249,8 +249,15 @@ def test_events_of_the_archive_are_searched(ask: Ask, eventually: Eventually) ->
     found = ask("events", "start of", "--group", "orders", "--since", "2020-01-01").stdout
     assert [line.split()[3] for line in found.splitlines()] == ["batch"]
     assert "(ann@" in found
-    assert ask("events", "--kind", "none").stdout == ""
-    assert ask("events", "--until", "2020-01-01").stdout == ""
+    at = " ".join(found.split()[1:3])
+    assert "start of" in ask("events", "--since", at, "--who", "ann").stdout
+    for none in (("--kind", "none"), ("--until", "2020-01-01")):
+        result = ask("events", *none)
+        assert (result.stdout, result.stderr) == ("", "no event matches\n")
+
+
+def test_a_time_too_far_away_is_refused(run: Run) -> None:
+    assert "0001-01-01 is too far away" in ended(run("events", "--since", "0001-01-01"), 2).stderr
 
 
 def test_conditions_and_following_exclude_each_other(ask: Ask) -> None:
@@ -298,7 +305,7 @@ def test_events_are_followed_until_ctrl_c(ask: Ask, live: LiveCluster, tmp_path:
     with process(*where, "events", "--follow", folder=tmp_path) as child:
         lines_until(child, "joined")
         ask("stop", "a")
-        lines_until(child, "stop of 1 projects")
+        lines_until(child, "stop of 1 project")
         child.send_signal(signal.SIGINT)
         assert child.wait() == 0
 

@@ -39,6 +39,18 @@ def test_lines_come_back_as_they_are_the_latest_first_page_by_page(backend: Any)
     assert end is None
 
 
+def test_what_stands_behind_a_line_is_read_the_oldest_first(backend: Any) -> None:
+    log = backend.process().log
+    assert log.behind("", 9) == []
+    log.append([LINE, replace(LINE, message="b"), replace(LINE, message="c")])
+    (first, line), *others = log.behind("", 9)
+    assert line == LINE
+    assert log.behind(first, 9) == others
+    assert [line.message for _, line in others] == ["b", "c"]
+    assert log.behind(first, 1) == others[:1]
+    assert log.behind(others[-1][0], 9) == []
+
+
 def test_lines_are_filtered(backend: Any) -> None:
     log = backend.process().log
     log.append(

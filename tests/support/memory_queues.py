@@ -445,6 +445,12 @@ class MemoryLog:
             latest = reversed(self._broker.log)
             return list(islice((each for each in latest if _is_before(each[0], before)), count))
 
+    def behind(self, after: str, count: int) -> list[Entry]:
+        """See `ClusterLog.behind`."""
+        with self._broker.lock:
+            kept = (each for each in self._broker.log if not after or _is_before(after, each[0]))
+            return list(islice(kept, count))
+
 
 def _is_before(tag: str, other: str) -> bool:
     return not other or int(tag.partition("-")[0]) < int(other.partition("-")[0])

@@ -217,7 +217,7 @@ def test_failed_tasks_are_fetched_again(
         eventually(lambda: client.get(path).get_json()["state"] == "done")
     assert tasks.status_count("archive") == {tasks.ACTIVE: 1, tasks.FAILED: 1}
     texts = [event["text"] for event in client.get("/api/v1/events").get_json()["items"]]
-    assert "refetch of 1 projects was asked for" in texts
+    assert "refetch of 1 project was asked for" in texts
 
 
 def test_what_failed_is_retried_as_a_new_batch(

@@ -67,6 +67,12 @@ def test_a_task_that_was_never_tried_has_no_try(client: Any, ui: ClusterWebUI) -
     assert [found[name] for name in tried] == [None] * 6
 
 
+def test_a_task_that_is_given_up_has_no_next_try(client: Any, ui: ClusterWebUI) -> None:
+    ui.config["taskdb"].insert("p", "lost", {**ROW, "status": 3})
+    found = ask(client, "lost")
+    assert (found["state"], found["due_at"]) == ("FAILED", None)
+
+
 def test_a_number_that_a_script_took_for_an_id_is_found(client: Any, ui: ClusterWebUI) -> None:
     ui.config["taskdb"].insert("p", 7, {"url": "http://u", "status": 2, "schedule": {}})
     ui.config["resultdb"].save("p", 7, "http://u", 0)

@@ -127,7 +127,9 @@ class TaskSchema(TrySchema):
     callback = text_field("the method of the script that gets the page; empty: not known")
     crawled_at = fields.Float(required=True, allow_none=True, metadata=about("last try's end"))
     due_at = fields.Float(
-        required=True, allow_none=True, metadata=about("when an ACTIVE task is due; null: at once")
+        required=True,
+        allow_none=True,
+        metadata=about("when an ACTIVE task is due; null: at once, or the task is not ACTIVE"),
     )
     retried = number_field("failed tries since it was requested", allow_none=True)
     retries = number_field("tries more that it may have; null: the usual", allow_none=True)

@@ -9,16 +9,26 @@ const LATELY = 600; // seconds
 
 /** Tell in a badge who else has run or saved a project's script lately. me: who is logged in; "": nobody. */
 export function tellColleagues(badge, project, me) {
+  let ahead = 0; // seconds that the clock of the web UI is ahead of the browser's
+
   async function look() {
     if (document.hidden) return;
-    const now = Date.now() / 1000;
-    const { items } = await ask("/events/archive", { query: { group: "scripts", q: project, since: now - LATELY, limit: 100 } });
+    const browser = Date.now() / 1000;
+    const query = { group: "scripts", q: JSON.stringify(project), since: browser + ahead - LATELY, limit: 100 };
+    const { at, items } = await ask("/events/archive", { query });
+    ahead = at - browser;
     const theirs = items.filter(({ who, data }) => who && who !== me && data.projects?.includes?.(project));
-    const latest = new Map(theirs.reverse().map(({ who, at }) => [who, `${who}, ${age(now - at)} ago`]));
-    say(badge, latest.size ? `also at it: ${[...latest.values()].join("; ")}` : "");
-    badge.hidden = !latest.size;
+    const latest = new Map(theirs.reverse().map((each) => [each.who, `${each.who}, ${age(at - each.at)} ago`]));
+    show([...latest.keys()], [...latest.values()].join("; "));
   }
 
-  const turn = () => look().catch(() => {}).then(() => setTimeout(turn, EVERY)); // what a save needs to know, it asks itself
+  /** Tell names, which is heard when they change, and since when in a hint. */
+  function show(names, since) {
+    say(badge, names.length ? `also at it: ${names.sort().join(", ")}` : "");
+    badge.title = since;
+    badge.hidden = !names.length;
+  }
+
+  const turn = () => look().catch(() => show([], "")).then(() => setTimeout(turn, EVERY)); // what a save needs to know, it asks itself
   turn();
 }
