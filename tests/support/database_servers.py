@@ -173,7 +173,9 @@ class MariaServer(DatabaseServer):
     name = "MariaDB"
     scheme = "mysql+pymysql"
     _others = "SELECT id FROM information_schema.processlist WHERE id <> CONNECTION_ID()"
-    _end = "KILL {}"
+    _end = (  # one may have ended by itself since it was listed
+        "BEGIN NOT ATOMIC DECLARE CONTINUE HANDLER FOR 1094 BEGIN END; KILL {}; END"
+    )
 
     def execute(self, statement: str) -> list[tuple[object, ...]]:
         """Carry out a statement as the administrator, and return its rows."""
