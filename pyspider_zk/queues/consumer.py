@@ -250,6 +250,10 @@ class Consumer:
         self._taken -= known
         self._done += known
 
+    def leave(self) -> None:
+        """Leave undone what ``get`` returned last, if it did: it is given back in the end."""
+        del self._returned[-1:]
+
     def done(self) -> None:
         """Note that the next stage has all that ``get`` returned."""
         self.acknowledge(*self._returned)

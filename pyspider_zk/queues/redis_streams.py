@@ -1,7 +1,7 @@
 """Slot queues in Redis: one stream per queue that ever held something.
 
 An entry is deleted when acknowledged, so a stream holds what is unread or not acknowledged,
-and a plain XREAD from the right entry is all a reader needs; consumer groups would only add
+and a plain range from the right entry on is all a reader needs; consumer groups would only add
 state that can go wrong (an XREADGROUP whose reply is lost, or sent by an owner that just lost
 the slot, hides messages until somebody claims them).
 

@@ -35,6 +35,9 @@ class ExistingProjects(ProjectManager):
 
     What a script does at its top has the time limit of scripts from ``limited`` in ``env``, a
     function of seconds; waiting for the database has none. Threads: one.
+
+    Attributes:
+        has_given_up: whether a script was not to be had, as this process ends.
     """
 
     def __init__(
@@ -47,6 +50,7 @@ class ExistingProjects(ProjectManager):
         self._existing = ProjectCache(self.projectdb, clock=clock)
         self._imported = ImportedProjects(clock)
         self._ended = threading.Event()
+        self.has_given_up = False
         self._pruned = clock()
 
     def get(
@@ -71,6 +75,7 @@ class ExistingProjects(ProjectManager):
                 if self._is_known(project_name, updatetime, md5sum):
                     return self.projects[project_name]
                 if self._ended.wait(AGAIN):
+                    self.has_given_up = True
                     raise
 
     def _load_project(self, project: dict[str, Any]) -> Any:
@@ -132,6 +137,7 @@ class ExistingProjects(ProjectManager):
     def _forget(self, name: str) -> None:
         if self.projects.pop(name, None) is not None:
             logger.info("project %s is gone; its script is forgotten", name)
+        self._imported.forget(name)
         sys.modules.pop(f"projects.{name}", None)
         linecache.cache.pop(f"<{name}>", None)
 
@@ -153,9 +159,13 @@ class ImportedProjects:
 
     def note(self, name: str, script: str | bytes) -> None:
         """Note that a project was loaded, and with it what it imports."""
-        self._known.pop(name, None)
+        self.forget(name)
         if "projects" in text(script):
             self._known[name] = {**ProjectFinder.imported}
+
+    def forget(self, name: str) -> None:
+        """Forget what a project imports."""
+        self._known.pop(name, None)
 
     def outdated(self, projectdb: Any) -> list[str]:
         """Return which loaded projects go by an older script than that in the database.

@@ -2,6 +2,7 @@
 
 import logging
 from contextlib import suppress
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
@@ -10,6 +11,7 @@ from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.queues.api import Message, SlotQueues
 from pyspider_zk.queues.back_off import BackOff
 from pyspider_zk.queues.names import QueueKind
+from pyspider_zk.queues.packs import failed_pack
 from pyspider_zk.workers.work_meter import WorkMeter
 
 logger = logging.getLogger("processor")
@@ -79,11 +81,11 @@ class Outbox:
         """Send what was collected, however long the message queue is unavailable or full.
 
         Raises:
-            Unavailable: it still is, and this process ends.
+            Unavailable: it still is, and this process ends; what was collected stays.
         """
-        ready, self._ready = self._ready, _nothing()
-        if messages := [*ready[QueueKind.NEWTASK], *ready[QueueKind.STATUS]]:
+        if messages := [*self._ready[QueueKind.NEWTASK], *self._ready[QueueKind.STATUS]]:
             self._publish(messages)
+        self._ready = _nothing()
 
     def _publish(self, messages: list[Message]) -> None:
         """Publish what can be encoded; the rest is narrowed down to the tasks at fault."""
@@ -92,10 +94,17 @@ class Outbox:
         except BadMessage as error:
             if len(messages) == 1:
                 logger.error("a message cannot be sent: %s", error)
+                self._replace(messages[0], error)
                 return
             middle = len(messages) // 2
             for half in (messages[:middle], messages[middle:]):
                 self._publish(half)
+
+    def _replace(self, message: Message, error: BadMessage) -> None:
+        """Report a task as failed whose status pack cannot be sent: else it is fetched forever."""
+        if message.kind is QueueKind.STATUS and isinstance(message.body, dict):
+            with suppress(BadMessage):  # its names cannot be sent either, and it was logged
+                self._deliver([replace(message, body=failed_pack(message.body, error))])
 
     def _deliver(self, messages: list[Message]) -> None:
         """Publish, however long that takes: the tasks are done already.
@@ -141,7 +150,10 @@ class MeteredPacks(OutboxQueue):
         self._meter = meter
 
     def put(self, body: Any) -> None:
-        """Collect a pack of pyspider's processor, or of ours."""
+        """Collect a pack of pyspider's processor, or of ours; what is no text becomes some."""
         processed = body["track"]["process"]
+        for name in ("logs", "exception"):
+            if isinstance(text := processed.get(name), str):  # a page may have half a surrogate
+                processed[name] = text.encode("utf-8", "backslashreplace").decode()
         self._meter.count(processed["time"], ok=processed["ok"])
         super().put(body)

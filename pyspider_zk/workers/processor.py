@@ -27,7 +27,7 @@ from pyspider_zk.components.wiring import (
     current_task_mark,
 )
 from pyspider_zk.config import Settings
-from pyspider_zk.errors import Unavailable
+from pyspider_zk.errors import DatabaseAway, Unavailable
 from pyspider_zk.metrics.families import LOST, Metrics
 from pyspider_zk.metrics.health import Health, patience
 from pyspider_zk.queues.api import Queues
@@ -118,6 +118,12 @@ class ClusterProcessor(Processor):
             with self._mark.at_hand(task), self._outbox:
                 done = super().on_task(task, response)
                 self._mark.limit(0)
+                if self.project_manager.has_given_up:
+                    raise DatabaseAway("its script was not to be had")
+        except DatabaseAway:  # which is no failure of the task
+            done = False
+            if not is_part:
+                self.inqueue.leave()
         except BaseException as error:
             done = False
             self._give_up(task, error)

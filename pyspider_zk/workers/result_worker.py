@@ -76,6 +76,7 @@ class ClusterResultWorker(ResultWorker):
         health = Health(lambda: self._meter.pulse.age, self.settings.hang, self._parts)
         self._monitoring = Monitoring(ComponentKind.RESULT_WORKER, health, [self._meter.metrics])
         self._ended = threading.Event()
+        self._is_cut_short = False  # what is at hand is not saved, and is given back
 
     def on_result(self, task: dict[str, Any], result: Any) -> Any:
         """Save a result, unless its project is gone."""
@@ -93,7 +94,8 @@ class ClusterResultWorker(ResultWorker):
                     self._save_alone(*each.body)
             for number, _ in found:
                 self._meter.end(number)
-                self.inqueue.acknowledge(number)
+            if not self._is_cut_short:
+                self.inqueue.acknowledge(*(number for number, _ in found))
         except queue.Empty:
             pass
         except Exception:  # as pyspider's worker: it goes on
@@ -149,7 +151,8 @@ class ClusterResultWorker(ResultWorker):
             except DatabaseAway:  # it was logged
                 self._meter.pulse.beat()
                 if self._ended.wait(PAUSE):
-                    return self.inqueue.give_back()
+                    self._is_cut_short = True
+                    return None
 
     def run(self) -> None:
         """Work until ``quit``; SIGTERM ends after the current result.

@@ -361,6 +361,24 @@ def test_what_waits_at_the_end_goes_back(
     assert inqueue.get_nowait() == [task(), {"a": 1}]
 
 
+def test_what_cannot_even_go_back_is_not_taken_for_saved(
+    worker: ClusterResultWorker,
+    inqueue: AwayQueue,
+    tmp_path: Path,
+    eventually: Eventually,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    inqueue.put([task(), {"a": 1}])
+    with locked(tmp_path / "result.db"), running(worker.run):
+        eventually(lambda: "resultdb is away" in caplog.text)
+        inqueue.away = True
+        worker.quit()
+    inqueue.away = False
+    worker._back_off.answered()
+    worker.inqueue.give_back()
+    assert inqueue.get_nowait() == [task(), {"a": 1}]
+
+
 def test_a_result_that_only_the_database_refuses_holds_up_no_other(
     worker: ClusterResultWorker,
     inqueue: AwayQueue,

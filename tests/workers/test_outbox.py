@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from pyspider_zk.cluster.records import ComponentKind
 from pyspider_zk.errors import Unavailable
 from pyspider_zk.local.services import RedisServer
 from pyspider_zk.projects.slots import slot_of
@@ -14,7 +15,8 @@ from pyspider_zk.queues.api import Message, SlotQueues
 from pyspider_zk.queues.back_off import BackOff
 from pyspider_zk.queues.connect import connect
 from pyspider_zk.queues.names import QueueKind
-from pyspider_zk.workers.outbox import Outbox
+from pyspider_zk.workers.outbox import MeteredPacks, Outbox
+from pyspider_zk.workers.work_meter import WorkMeter
 from tests.support.memory_queues import MemoryBroker
 from tests.support.stand_ins import FaultySlotQueues, read_all, running
 
@@ -131,9 +133,12 @@ def test_close_ends_the_waiting_for_a_queue_that_is_away(queues: FaultySlotQueue
     queues.away = True
     back_off = back_off_of()
     outbox = outbox_of(queues, back_off)
-    with running(deliver, outbox, a_task(ONE), raises=Unavailable):
+    with running(deliver, outbox, a_task(ONE, "kept"), raises=Unavailable):
         assert queues.refused.wait(60)
         back_off.close()
+    queues.away = False
+    outbox.send()
+    assert [taskids(messages) for messages in queues.published] == [["kept"]]
 
 
 def test_close_ends_the_waiting_for_room() -> None:
@@ -247,7 +252,19 @@ def test_a_pack_that_cannot_be_encoded_costs_no_new_task(queues: FaultySlotQueue
         outbox.queue(QueueKind.STATUS).put(a_task(ONE, "pack", save=TOO_LARGE))
         outbox.queue(QueueKind.NEWTASK).put([a_task(ONE, "a")])
     outbox.send()
-    assert [taskids(messages) for messages in queues.published] == [["a"]]
+    assert [taskids(messages) for messages in queues.published] == [["a"], ["pack"]]
+    (failed,) = queues.published[1]
+    assert failed.body["track"]["process"]["ok"] is False  # type: ignore[call-overload, index]
+
+
+@pytest.mark.parametrize("name", ["logs", "exception"])
+def test_a_text_that_is_none_is_sent_as_one(queues: FaultySlotQueues, name: str) -> None:
+    outbox = outbox_of(queues)
+    packs = MeteredPacks(outbox, WorkMeter(ComponentKind.PROCESSOR, lambda: 0))
+    packs.put(a_task(ONE, track={"process": {"ok": True, "time": 0.1, name: "half \ud83d"}}))
+    outbox.send()
+    ((pack,),) = queues.published
+    assert pack.body["track"]["process"][name] == "half \\ud83d"  # type: ignore[call-overload, index]
 
 
 def test_a_message_without_a_project_fails_its_task(queues: FaultySlotQueues) -> None:

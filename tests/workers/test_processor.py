@@ -23,7 +23,7 @@ from pyspider_zk.queues.names import QueueKind
 from tests.queues.away import AwayQueue
 from tests.support.connected import looking
 from tests.support.memory_queues import MemoryBroker
-from tests.support.stand_ins import FaultySlotQueues, faulty, read_all, running
+from tests.support.stand_ins import FaultySlotQueues, faulty, locked, read_all, running
 from tests.workers.processors import a_processor, add_project, page_of
 
 SLOTS = 8
@@ -314,6 +314,25 @@ def test_a_message_queue_that_goes_away_ends_no_processor_and_is_said_once(
     # then
     about = [r.levelno for r in caplog.records if "listens" in r.message or "again" in r.message]
     assert about == [logging.WARNING, logging.INFO]
+
+
+@pytest.mark.zk
+def test_a_page_whose_script_is_not_to_be_had_goes_back_when_it_ends(
+    make: Make,
+    small: Settings,
+    fetched: AwayQueue,
+    broker: MemoryBroker,
+    tmp_path: Path,
+    eventually: Callable[..., None],
+) -> None:
+    processor = make(small)
+    page = (a_task("page"), page_of(a_task("page")))
+    with locked(tmp_path / "project.db"), running(processor.run):
+        fetched.put(page)
+        eventually(lambda: processor.project_manager.is_away)
+        processor.quit()
+    assert fetched.get_nowait() == page
+    assert left(broker) == []
 
 
 @pytest.mark.zk
