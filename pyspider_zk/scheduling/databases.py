@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Collection
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, TypeVar
 
 from pyspider_zk.cluster.ownership import Fence
@@ -10,8 +10,10 @@ from pyspider_zk.databases.breaker import Breaker
 from pyspider_zk.databases.guarded import PATIENCE, Guarded
 from pyspider_zk.scheduling.slot_seals import SlotSeals
 from pyspider_zk.tasks.database import task_database
+from pyspider_zk.tasks.failure_report import FailureReport
 from pyspider_zk.tasks.store import TaskStore
-from pyspider_zk.tasks.task_report import Reports
+from pyspider_zk.tasks.task_report import Reports, TaskReport
+from pyspider_zk.tasks.task_search import TaskSearch
 from pyspider_zk.zookeeper.waiting import boottime
 
 T = TypeVar("T")
@@ -27,7 +29,6 @@ class FencedDatabases:
     Attributes:
         tasks: what is written there takes effect with ``commit``.
         projectdb, resultdb: behind their breakers.
-        reports: of the tasks, for other threads.
         seals: of the slots, in the task database.
     """
 
@@ -37,7 +38,6 @@ class FencedDatabases:
         self._fence = fence
         self._breakers = {kind: Breaker(kind) for kind in ("taskdb", "projectdb", "resultdb")}
         self._tasks, bulk = self._guarded("taskdb", taskdb), task_database(taskdb)
-        self.reports = Reports.of(taskdb, resultdb)
         self.seals = SlotSeals(self._tasks, bulk, cluster, fence)
         self.tasks = TaskStore(self._tasks, bulk, self.seals.checking)
         self.projectdb = self._guarded("projectdb", projectdb)
@@ -59,6 +59,20 @@ class FencedDatabases:
         """Return another connection to the task database, for reads of one other thread."""
         copied = self._tasks.copy()
         return TaskStore(copied, task_database(copied.unguarded))
+
+    @cached_property
+    def reports(self) -> Reports:
+        """Reports of the tasks, for other threads.
+
+        They have copies: pyspider's database objects list their tables for all who share them, and
+        the loop would miss a table that it is just making.
+
+        Raises:
+            Unavailable: a database does not answer.
+        """
+        resultdb = None if self.resultdb is None else self.resultdb.copy().unguarded
+        copied, original = self._tasks.copy().unguarded, self._tasks.unguarded
+        return Reports(TaskReport(copied, resultdb), FailureReport(copied), TaskSearch(original))
 
     @property
     def away(self) -> tuple[str, ...]:

@@ -70,8 +70,9 @@ class Dispatch:
 
     def drop(self, is_meant: Callable[[str], bool]) -> None:
         """Drop the tasks that wait of the projects that are meant."""
-        for task in [task for task in self.waiting if is_meant(task["project"])]:
-            self.waiting.remove(task)
+        kept = [task for task in self.waiting if not is_meant(task["project"])]
+        self.waiting.clear()
+        self.waiting.extend(kept)
 
     def withdraw(
         self, project: str, taskid: str, schedule: Mapping[str, Any] | None = None

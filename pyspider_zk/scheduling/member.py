@@ -115,7 +115,7 @@ class ClusterScheduler(TaskEngine):
                 **operation_functions(
                     self._services.batch_service,
                     self._services.events,
-                    self.databases.reports,
+                    lambda: self.databases.reports,
                     current_limits(),
                 ),
                 "local_drain": self._drain_once,

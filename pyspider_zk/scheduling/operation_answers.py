@@ -36,15 +36,14 @@ LOCK_REMEDY = "set secret_file, which callers prove to know"
 def operation_functions(
     batch_service: Callable[[], BatchService],
     events: Callable[[], EventSearch],
-    reports: Reports,
+    reports: Callable[[], Reports],
     limits: Mapping[str, float] | None = None,
 ) -> Functions:
     """Return the functions that a member serves besides pyspider's.
 
     Args:
         batch_service: returns the member's; raises ``Unavailable`` before it has joined.
-        events: likewise.
-        reports: of the tasks.
+        events, reports: likewise.
         limits: the highest ``rate`` and ``burst`` that projects get.
     """
     answers = OperationAnswers(batch_service, events, reports, limits or {})
@@ -77,7 +76,7 @@ class OperationAnswers:
         self,
         batch_service: Callable[[], BatchService],
         events: Callable[[], EventSearch],
-        reports: Reports,
+        reports: Callable[[], Reports],
         limits: Mapping[str, float],
     ) -> None:
         self._batch_service = batch_service
@@ -165,7 +164,7 @@ class OperationAnswers:
     ) -> dict[str, Any]:
         """Return kinds of failures, those of most tasks first, and how many there are."""
         chosen = FailureFilter.parse({} if wanted is None else wanted)
-        kinds, total = self._reports.failures.kinds(chosen, max(0, offset), _few(limit))
+        kinds, total = self._reports().failures.kinds(chosen, max(0, offset), _few(limit))
         return {"items": [kind._asdict() for kind in kinds], "total": total}
 
     def list_failed_tasks(
@@ -174,7 +173,7 @@ class OperationAnswers:
         """Return tasks that fail, the latest first, behind one of them (its time, project, id)."""
         chosen = FailureFilter.parse({} if wanted is None else wanted)
         position = None if after is None else (float(after[0]), after[1], after[2])
-        found = self._reports.failures.tasks(chosen, position, _few(limit))
+        found = self._reports().failures.tasks(chosen, position, _few(limit))
         return [task._asdict() for task in found]
 
     def search_tasks(
@@ -182,12 +181,12 @@ class OperationAnswers:
     ) -> dict[str, Any]:
         """Return tasks that one look finds, and the cursor of the next; see ``FoundTasks``."""
         chosen = TaskFilter.parse({} if wanted is None else wanted)
-        look = self._reports.search.look(chosen, cursor, _few(limit))
+        look = self._reports().search.look(chosen, cursor, _few(limit))
         return {**look._asdict(), "tasks": [task._asdict() for task in look.tasks]}
 
     def get_task(self, project: str, taskid: str) -> dict[str, Any]:
         """Return all that is known of a task; see ``TaskReport.find``."""
-        return self._reports.task.find(project, taskid)
+        return self._reports().task.find(project, taskid)
 
     def _check_locks(self, selection: Selection) -> None:
         """Refuse locked projects without a proof of the secret, as the web UI does without a login.

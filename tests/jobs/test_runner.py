@@ -724,7 +724,7 @@ def test_between_two_sessions_a_member_asks_for_patience() -> None:
     def ended() -> BatchService:
         raise SessionLost("the ZooKeeper session ended")
 
-    functions = operation_functions(ended, ended, Reports.of(None, None))
+    functions = operation_functions(ended, ended, lambda: Reports.of(None, None))
 
     with pytest.raises(xmlrpc.client.Fault, match="session ended") as found:
         functions["list_batches"]()

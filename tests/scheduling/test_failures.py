@@ -165,6 +165,16 @@ def test_one_whose_id_is_a_number_is_fetched_again(
     assert [each["taskid"] for each in send(world, scheduler)] == [6]
 
 
+def test_a_report_lists_no_tables_for_the_loop(world: World) -> None:
+    taskdb = world.database("task")
+    scheduler = world.scheduler(taskdb=taskdb)
+    listed = taskdb.projects
+    world.taskdb.insert("p", "one", {"url": "u", "status": 1})
+    found = scheduler.engine.databases.reports.task.find("p", "one")
+    assert (found["url"], taskdb.projects) == ("u", listed)
+    assert taskdb.projects is listed
+
+
 def test_those_of_a_kind_are_fetched_again(
     world: World, scheduler: SlotScheduler, task: Task
 ) -> None:
