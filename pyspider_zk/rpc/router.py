@@ -11,9 +11,10 @@ import logging
 import threading
 import time
 import xmlrpc.client
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
+from itertools import islice
 from typing import Any, TypedDict
 
 from pyspider_zk.cluster.records import Cluster, Member
@@ -24,9 +25,12 @@ from pyspider_zk.zookeeper.codec import checked
 
 logger = logging.getLogger(__name__)
 
+ACTIVE_TASKS = "local_get_active_tasks"
+
 Counters = dict[str, dict[str, Any]]
 
-_Entry = tuple[float, dict[str, Any]]
+Entry = tuple[float, dict[str, Any]]
+"""When a task was sent or had ended, and the task."""
 
 
 class _Dashboard(TypedDict):
@@ -100,9 +104,7 @@ class Router:
     def get_active_tasks(self, project: str | None = None, limit: int = 100) -> list[Any]:
         """Return the latest tasks, newest first: of one project or of all."""
         check_limit(limit)
-        answers = self._ask_all("local_get_active_tasks", project, limit, shape=list[_Entry])
-        newest = heapq.merge(*answers, key=lambda entry: entry[0], reverse=True)
-        return [entry for entry, _ in zip(newest, range(limit), strict=False)]
+        return newest(self._ask_all(ACTIVE_TASKS, project, limit, shape=list[Entry]), limit)
 
     def update_project(self) -> None:
         """Make every scheduler check the project database now."""
@@ -141,7 +143,7 @@ class Router:
         return answers
 
     def ask(
-        self, method: str, *args: Any, past: Collection[MemberId] = ()
+        self, method: str, *args: Any, past: Collection[MemberId] = (), shape: Any = Any
     ) -> tuple[dict[MemberId, Any], list[MemberId]]:
         """Call every member; return the results, and the members without one.
 
@@ -149,14 +151,18 @@ class Router:
 
         Args:
             past: members not to call.
+            shape: the type that a result has.
 
         Raises:
             OSError: ZooKeeper does not answer, and no members are known.
         """
-        answers = dict(self._answers(method, *args, past=past))
-        silent = [member for member, answer in answers.items() if isinstance(answer, Exception)]
-        for member in silent:
-            del answers[member]
+        answers: dict[MemberId, Any] = {}
+        silent = []
+        for member, answer in self._answers(method, *args, past=past):
+            if isinstance(answer, Exception) or not _is_of_shape(shape, method, member, answer):
+                silent.append(member)
+            else:
+                answers[member] = answer
         return answers, silent
 
     def _answers(
@@ -220,6 +226,12 @@ class Router:
         """Read again at the next call; the last reading is kept as a fallback."""
         with self._lock:
             self._known_at = float("-inf")
+
+
+def newest(answers: Iterable[list[Entry]], limit: int) -> list[Entry]:
+    """Merge the latest tasks of some members, newest first."""
+    merged = heapq.merge(*answers, key=lambda entry: entry[0], reverse=True)
+    return list(islice(merged, limit))
 
 
 def _union(answers: list[dict[str, Any]]) -> dict[str, Any]:

@@ -129,7 +129,7 @@ def test_a_member_is_drained_and_its_slots_are_counted(
     expect(dialog(page)).to_contain_text("This cannot be undone.")
     picture(page, "asked")
     confirm(page, f"Drain member {number}")
-    expect(page.locator("#progress")).to_contain_text(f"Member {number} has drained")
+    expect(page.locator("#progress")).to_contain_text(f"Member {number} has left the cluster")
 
 
 def test_who_is_evicted_and_does_not_run_is_listed(page: Page, cluster: BrowsedCluster) -> None:

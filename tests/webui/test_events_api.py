@@ -48,9 +48,7 @@ def test_events_are_found_the_latest_first_page_by_page(archived: Any) -> None:
     page = ask(archived, limit=3)
     assert [each["sequence"] for each in page["items"]] == [4, 3, 2]
     assert page["missing"] == []
-    rest = ask(archived, limit=3, cursor=page["next"])
-    assert rest.pop("at") > AT
-    assert rest == {
+    assert ask(archived, limit=3, cursor=page["next"]) == {
         "items": [
             {
                 "sequence": 1,

@@ -129,6 +129,19 @@ def test_projects_have_their_owners_numbers_once_an_owner_has_them(
         assert page["items"][0]["numbers"]["pending"] >= 1
 
 
+def test_projects_are_found_by_their_trouble(client: Any, owner: ClusterScheduler) -> None:
+    owner.projects["busy"].cannot_start = "SyntaxError"
+    page = ask(client, "workload?trouble=cannot_start&sort=-pending")
+    assert [row["name"] for row in page["items"]] == ["busy"]
+    assert page["total"] == 1
+    for none in ("trouble=paused", "trouble=cannot_start&pattern=idle", "trouble=quarantined"):
+        assert ask(client, f"workload?{none}") | {"at": 0} == {**NOTHING, "at": 0}
+    assert client.get("/api/v1/workload?trouble=all").status_code == 422
+
+
+NOTHING = {"items": [], "total": 0, "offset": 0, "missing": []}
+
+
 @pytest.mark.parametrize("path", ["workload", "projects", "projects/busy"])
 @pytest.mark.usefixtures("owner")
 def test_a_rate_that_is_no_number_in_json_is_null(client: Any, ui: ClusterWebUI, path: str) -> None:
@@ -163,6 +176,15 @@ def test_without_a_scheduler_no_tries_are_known(client: Any) -> None:
     found = ask(client, "tries?project=busy")
     assert found["items"] == []
     assert "no scheduler can be reached" in found["missing"][0]
+
+
+@pytest.mark.usefixtures("owner")
+def test_whose_tries_are_missing_is_told(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def silent(*_: Any, **__: Any) -> None:
+        raise ConnectionRefusedError
+
+    monkeypatch.setattr("pyspider_zk.rpc.router.call", silent)
+    assert ask(client, "tries") == {"items": [], "missing": ["member 0 does not answer"]}
 
 
 def test_a_name_that_no_scheduler_can_be_asked_for_has_no_tries(

@@ -1,6 +1,5 @@
 """Events: who did what, in the log of the cluster and in the archive of its project database."""
 
-import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -31,7 +30,6 @@ from pyspider_zk.webui.api.schemas import (
     about,
     mirrors,
     number_field,
-    time_field,
 )
 
 blueprint = Part("events", __name__, description="Who did what, when, with what result")
@@ -117,7 +115,6 @@ class EventExportSchema(EventFilterSchema):
 class ArchivePageSchema(Schema):
     """Events, the latest first."""
 
-    at = time_field("when this was read, seconds since the epoch")
     items = fields.List(fields.Nested(EventSchema), required=True)
     missing = fields.List(
         fields.String(),
@@ -153,7 +150,6 @@ def find_events(query: dict[str, Any]) -> dict[str, Any]:
     found = search.find(among(EventFilter, query), before, query["limit"])
     is_last = len(found.events) < query["limit"]
     return {
-        "at": time.time(),
         "items": list(map(_shown, found.events)),
         "missing": [found.missing] if found.missing else [],
         "next": None if is_last else _cursor(position_of(found.events[-1])),

@@ -35,6 +35,8 @@ Row = dict[str, Any]
 _ORDERS = [*SORTS, *(f"-{key}" for key in SORTS)]
 
 
+TROUBLES = ("cannot_start", "paused", "quarantined")
+
 NUMBER_SORTS = ("pending", "due", "sent", "due_since", "next_due", "success", "failed", "rate_now")
 
 
@@ -52,6 +54,10 @@ class ProjectQuerySchema(WhichSchema, PageQuerySchema):
 class WorkloadQuerySchema(ProjectQuerySchema):
     """Which projects, in which order; all that is given must hold."""
 
+    trouble = fields.String(
+        validate=validate.OneOf(TROUBLES),
+        metadata=about("which number of theirs must tell of one"),
+    )
     sort = fields.String(
         load_default="name",
         validate=validate.OneOf([*_ORDERS, *NUMBER_SORTS, *(f"-{key}" for key in NUMBER_SORTS)]),
@@ -213,18 +219,20 @@ def list_workload(query: dict[str, Any]) -> dict[str, Any]:
     answer; `missing` names such members. If ZooKeeper is away, it says so, and owners are null.
     """
     sort, offset, limit = (query.pop(name) for name in ("sort", "offset", "limit"))
-    by_numbers = sort.removeprefix("-") in NUMBER_SORTS
+    trouble, by_numbers = query.pop("trouble", None), sort.removeprefix("-") in NUMBER_SORTS
     found, missing = find(Selection(**query, all=True), "name" if by_numbers else sort)
     part = slice(offset, offset + limit)
-    wanted = None if by_numbers else [row["name"] for row in found.items[part]]
+    wanted = None if by_numbers or trouble else [row["name"] for row in found.items[part]]
     numbers, silent = _ask("local_project_numbers", missing, wanted)
     rows = [{**row, "numbers": numbers.get(row["name"])} for row in found.items]
+    if trouble:
+        rows = [row for row in rows if (row["numbers"] or {}).get(trouble)]
     shown = (_sorted(rows, sort) if by_numbers else rows)[part]
     names = [row["name"] for row in shown]
     history, _ = _ask("local_project_history", [], names, past=silent)  # they had their time
     items = [{**row, "history": history.get(row["name"])} for row in shown]
     missing += [f"member {member.number} does not answer" for member in silent]
-    page = {"items": items, "total": found.total, "offset": offset}
+    page = {"items": items, "total": len(rows), "offset": offset}
     return {**page, "at": time.time(), "missing": missing}
 
 
@@ -233,7 +241,7 @@ def _ask(
 ) -> tuple[Row, list[MemberId]]:
     """Return what the owners say, by project, and who does not answer."""
     try:
-        answers, silent = backend().rpc.ask(method, *args, past=past)
+        answers, silent = backend().rpc.ask(method, *args, past=past, shape=dict[str, Any])
     except OSError as error:
         missing.append(f"the schedulers cannot be asked: {error}")
         return {}, []

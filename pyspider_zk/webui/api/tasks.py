@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, get_args
-from xmlrpc.client import Fault
 
 from marshmallow import Schema, fields, validate
 
 from pyspider_zk.asked import among
+from pyspider_zk.rpc.router import ACTIVE_TASKS, Entry, newest
 from pyspider_zk.tasks.filters import State, TaskFilter
 from pyspider_zk.tasks.task_report import tried
 from pyspider_zk.tasks.task_search import CURSOR, FoundTask
@@ -166,11 +166,16 @@ def list_tries(query: dict[str, Any]) -> dict[str, Any]:
     Owners have them in memory, a hundred of each project at most.
     """
     try:
-        found = backend().rpc.get_active_tasks(query["project"] or None, query["limit"])
-    except (OSError, Fault) as error:
+        project, limit = query["project"] or None, query["limit"]
+        answers, silent = backend().rpc.ask(ACTIVE_TASKS, project, limit, shape=list[Entry])
+    except OSError as error:
         return {"items": [], "missing": [f"the schedulers cannot be asked: {error}"]}
+    found = newest(answers.values(), limit)
     tries = [{"at": at, **tried(task)} for at, task in found if task.get("taskid") != INFO]
-    return {"items": list(_without_sent(tries)), "missing": []}
+    missing = [f"member {member.number} does not answer" for member in silent]
+    if not (answers or silent):
+        missing.append("no scheduler can be reached")
+    return {"items": list(_without_sent(tries)), "missing": missing}
 
 
 def _without_sent(tries: Iterable[Row]) -> Iterator[Row]:

@@ -1,5 +1,6 @@
 """The operations page below ``/cluster``: frames, whose scripts get the content from the API."""
 
+import time
 from collections.abc import Mapping
 from typing import Any, NamedTuple, get_args
 
@@ -80,6 +81,7 @@ def _show(page: ClusterPage) -> str:
         page=page,
         pages=PAGES,
         version=__version__,
+        now=time.time(),
         user=current_user.get_id() if current_user.is_active else "",
         looks_only=current_user.is_viewer,
         edits=login.role.may(Role.ADMIN) if login else not config.get("login_to_change"),

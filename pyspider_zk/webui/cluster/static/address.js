@@ -30,6 +30,8 @@ export function write(state, defaults) {
   const differing = Object.entries(state).filter(([name, value]) => value !== defaults[name]);
   const search = new URLSearchParams(differing).toString();
   history.replaceState(null, "", search ? `?${search}` : location.pathname);
+  const login = document.getElementById("login"); // leads back here
+  if (login) login.search = new URLSearchParams({ next: location.pathname + location.search });
 }
 
 /** Bind a form's fields to the state of the same names; changed() is called soon after typing. */

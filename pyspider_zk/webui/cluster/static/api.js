@@ -13,6 +13,11 @@ export class Problem extends Error {
   }
 }
 
+const ahead = Number(document.documentElement.dataset.now) - Date.now() / 1000; // of the browser's clock, in seconds
+
+/** The time by the clock of the web UI, seconds since the epoch; the browser's may be wrong. */
+export const now = () => Date.now() / 1000 + ahead;
+
 /** Send a request; return the response's body, or throw a Problem. */
 export async function ask(path, { method = "GET", query = {}, body } = {}) {
   const given = Object.entries(query).filter(([, value]) => value !== "" && value !== undefined);

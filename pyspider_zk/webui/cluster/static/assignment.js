@@ -22,7 +22,7 @@ const page = live(() => ask("/assignment"), show);
 
 const owners = new Table(byId("owners"), [
   { title: "Member", cls: "first", show: (each) => ({ sign: String(each.number), node: () => h("span", {}, h("span", { class: `slot owner-${each.number % COLOURS}` }, String(each.number)), ` ${each.name || each.host || ""}`) }) },
-  { title: "State", show: (each) => badges([each.leader && ["leader", "accent"], each.draining && ["draining", "warn"], each.gone && ["gone", "bad"]].filter(Boolean)) },
+  { title: "State", show: (each) => badges([each.leader && ["leader", "accent"], each.draining && ["draining", "warn"], each.gone && ["not running", "bad"]].filter(Boolean)) },
   { title: "Slots", cls: "num", show: (each) => count(each.slots) },
   { title: "Projects", cls: "num", show: (each) => (each.gone ? "–" : count(each.projects)) },
   { title: "", label: "", cls: "num operates", show: (each) => ({ sign: `${each.number} ${each.draining} ${each.gone}`, node: () => (each.gone ? "" : h("button", { type: "button", disabled: each.draining, "aria-label": `drain member ${each.number}`, onclick: () => drain(each.number) }, each.draining ? "Draining" : "Drain…")) }) },

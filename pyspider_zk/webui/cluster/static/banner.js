@@ -44,7 +44,7 @@ async function lastOrder() {
 }
 
 async function look() {
-  const paused = byId("pause").getAttribute("aria-pressed") === "true";
+  const paused = byId("pause").dataset.paused === "true";
   if (!paused && !document.hidden) {
     try {
       await showMaintenance(await ask("/settings"));

@@ -157,5 +157,13 @@ async function retry(batch) {
     typed: isDelete && (batch.failed === 1 ? first : String(batch.failed)),
     accept: () => post(`/batches/${encodeURIComponent(batch.id)}/retry`),
   });
-  if (again) choose(again.id);
+  if (!again) return;
+  choose(again.id);
+  if (ended(again)) await dialog({
+    title: "It was retried before",
+    content: h("p", {}, "Here is what became of that. What has failed then, too, is retried from there."),
+    confirm: "Close",
+    dismiss: null,
+    accept: () => true,
+  });
 }

@@ -40,15 +40,20 @@ export class BarChart {
     this.ends = h("div", { class: "below" });
     this.caption = h("figcaption", {});
     this.chosen = s("rect", { class: "chosen", y: 0, height: HEIGHT });
-    box.replaceChildren(h("figure", {}, h("div", { class: "plot" }, this.axis, this.drawing, this.slider, this.ends), this.caption, this.figures));
+    this.unknown = h("p", { class: "empty", hidden: true }, "Not known.");
+    this.figure = h("figure", { hidden: true }, h("div", { class: "plot" }, this.axis, this.drawing, this.slider, this.ends), this.caption, this.figures);
+    box.replaceChildren(this.figure, this.unknown);
   }
 
   /**
    * Show what was counted: a list for each of PARTS that is known, and the averages of the history.
    *
-   * at: when the first step began; step: its seconds; words: of the span; marks: events.
+   * data: null: not known; at: when the first step began; step: its seconds; words: of the span; marks: events.
    */
   show(data, words, marks = []) {
+    this.figure.hidden = !data;
+    this.unknown.hidden = Boolean(data);
+    if (!data) return;
     const sign = JSON.stringify([data, words, marks.length]);
     if (sign === this.sign) return;
     const isNew = this.data?.step !== data.step || this.words !== words;

@@ -1,6 +1,6 @@
 // Who else works at a script: it knows of it by the events of runs and saves.
 
-import { ask } from "./api.js";
+import { ask, now } from "./api.js";
 import { say } from "./dom.js";
 import { age } from "./format.js";
 
@@ -9,16 +9,12 @@ const LATELY = 600; // seconds
 
 /** Tell in a badge who else has run or saved a project's script lately. me: who is logged in; "": nobody. */
 export function tellColleagues(badge, project, me) {
-  let ahead = 0; // seconds that the clock of the web UI is ahead of the browser's
-
   async function look() {
     if (document.hidden) return;
-    const browser = Date.now() / 1000;
-    const query = { group: "scripts", q: JSON.stringify(project), since: browser + ahead - LATELY, limit: 100 };
-    const { at, items } = await ask("/events/archive", { query });
-    ahead = at - browser;
+    const query = { group: "scripts", q: JSON.stringify(project), since: now() - LATELY, limit: 100 };
+    const { items } = await ask("/events/archive", { query });
     const theirs = items.filter(({ who, data }) => who && who !== me && data.projects?.includes?.(project));
-    const latest = new Map(theirs.reverse().map((each) => [each.who, `${each.who}, ${age(at - each.at)} ago`]));
+    const latest = new Map(theirs.reverse().map((each) => [each.who, `${each.who}, ${age(now() - each.at)} ago`]));
     show([...latest.keys()], [...latest.values()].join("; "));
   }
 

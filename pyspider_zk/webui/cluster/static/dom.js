@@ -25,6 +25,12 @@ export function s(tag, attributes, ...children) {
 
 export const byId = (id) => document.getElementById(id);
 
+/** Lead the eye and the keyboard to a heading, which has a tabindex. */
+export function lead(heading) {
+  heading.scrollIntoView({ block: "nearest" });
+  heading.focus({ preventScroll: true });
+}
+
 /** Set the text if it differs, so that a selection within it stays. */
 export function say(node, text) {
   if (node.textContent !== text) node.textContent = text;

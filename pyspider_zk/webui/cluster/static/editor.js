@@ -26,6 +26,7 @@ const saved = new SavedScript({ name, start, readOnly: looksOnly }, script, tell
   markFault(script, Number(line), message);
 });
 let latest = null; // the run whose answer is to be shown
+let wasRefused = false; // the one before, and the notice says so
 
 /** Show a notice in place of the last one; without content there is none. */
 function tell(...content) {
@@ -38,6 +39,8 @@ const isByWebdav = () => byId("webdav").getAttribute("aria-pressed") === "true";
 async function run() {
   if (!saved.isLoaded) return undefined;
   steps.keep();
+  if (wasRefused) tell();
+  wasRefused = false;
   const sent = script.changeGeneration(true);
   const form = { webdav_mode: isByWebdav(), script: isByWebdav() ? "" : script.getValue(), task: task.getValue() };
   const mine = latest = askPyspider(`/debug/${encodeURIComponent(name)}/run`, form);
@@ -46,7 +49,8 @@ async function run() {
   const given = await mine.catch(({ message }) => ({ refused: `It was not run: ${message}` }));
   if (latest !== mine) return;
   byId("step").setAttribute("aria-busy", "false");
-  if (given.refused) return tell(given.refused);
+  wasRefused = Boolean(given.refused);
+  if (wasRefused) return tell(given.refused);
   const { line = null, message } = faultIn(given.logs, name) ?? {};
   markFault(script, !isByWebdav() && script.isClean(sent) ? line : null, message); // else it is a line of another script
   return showResult(given, { name, helper, run: follow, goTo: (number) => goToLine(script, number) });

@@ -1,5 +1,5 @@
 import { bind, read, write } from "./address.js";
-import { ask } from "./api.js";
+import { ask, now } from "./api.js";
 import { byId, h } from "./dom.js";
 import { when } from "./format.js";
 import { live } from "./live.js";
@@ -32,7 +32,7 @@ bind(form, state, pages.latest);
 
 const filter = () => {
   const { within, ...rest } = state;
-  return { ...rest, ...(within && { since: Math.floor(Date.now() / 1000 - Number(within)) }) };
+  return { ...rest, ...(within && { since: Math.floor(now() - Number(within)) }) };
 };
 
 const page = live(() => ask("/events/archive", { query: { ...filter(), limit: SIZE, ...pages.query() } }), show);

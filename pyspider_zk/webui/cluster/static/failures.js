@@ -1,9 +1,9 @@
 import { bind, projectPage, read, taskPage, write } from "./address.js";
 import { ask } from "./api.js";
-import { byId, h, say } from "./dom.js";
+import { byId, h, lead, say } from "./dom.js";
 import { count, plural, since, when } from "./format.js";
 import { live } from "./live.js";
-import { refetch } from "./operating.js";
+import { refetch, refused } from "./operating.js";
 import { cursorPages, pager } from "./pager.js";
 import { Table } from "./table.js";
 
@@ -13,6 +13,7 @@ const DEFAULTS = { project: "", url: "", error: "", callback: "", status_code: "
 
 const state = read(DEFAULTS);
 let now; // the time of the last response
+let opened = false; // a kind, whose tasks are to be led to
 const pages = cursorPages(() => { // of tasks
   write(state, DEFAULTS);
   page.refresh();
@@ -71,6 +72,8 @@ function show(data) {
   say(byId("kind"), state.kind);
   tasks.show(data.failed.items);
   pages.shown(data.failed.next);
+  if (opened) lead(byId("tasks-title"));
+  opened = false;
 }
 
 function go(offset) {
@@ -80,6 +83,8 @@ function go(offset) {
 
 function open({ kind, callback, status_code: code }) {
   Object.assign(state, { kind, of: callback, code: String(code) });
+  opened = Boolean(kind);
+  if (!kind) lead(byId("kinds-title")); // the button is about to vanish
   pages.latest();
 }
 
@@ -91,9 +96,11 @@ const error = (task) => (task.logs ? h("details", {}, h("summary", {}, task.erro
 
 async function refetchKind({ kind, callback, status_code: code }) {
   const which = { kind, ...(callback && { callback }), status_code: code, ...(state.url && { url: state.url }), ...(state.error && { error: state.error }) };
-  const { items } = await ask("/failures/projects", { query: { ...filter(), ...which } });
+  const { items, fault } = await ask("/failures/projects", { query: { ...filter(), ...which } }).catch((error) => ({ fault: error }));
+  if (fault) return refused("refetch", fault);
+  if (!items.length) return page.refresh(); // nothing fails so any more
   const left = items.reduce((sum, each) => sum + each.tasks, 0);
-  await refetch(`${plural(left, "task")} of ${plural(items.length, "project")}`, {
+  return refetch(`${plural(left, "task")} of ${plural(items.length, "project")}`, {
     names: items.map((each) => each.name),
     arguments: which,
   }, () => page.refresh());

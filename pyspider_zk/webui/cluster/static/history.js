@@ -36,13 +36,14 @@ export class HistoryChart {
   /** Ask for the history if it is shown and a minute old; return what is missing. */
   async load() {
     const { span } = this.state;
-    if (span === "hour" || (this.known.span === span && Date.now() - this.known.asked < FRESH)) return [];
+    if (span === "hour") return [];
+    if (this.known.span === span && Date.now() - this.known.asked < FRESH) return this.known.missing;
     try {
       const asked = Date.now();
       const data = await ask("/history", { query: { span, project: this.project } });
-      const marks = this.project ? [] : await events(data.at);
-      this.known = { span, asked, data, marks };
-      return [];
+      const { marks, missing } = this.project ? { marks: [], missing: [] } : await events(data.at);
+      this.known = { span, asked, data, marks, missing };
+      return missing;
     } catch (error) {
       return [`the history: ${error.message}`];
     }
@@ -55,8 +56,10 @@ export class HistoryChart {
     const { data, marks } = this.known;
     if (span === "hour") {
       const minute = Math.floor(at / 60) * 60;
-      if (hour) this.chart.show({ ...hour, at: minute - (MINUTES - 1) * 60, step: 60 }, words);
-    } else if (this.known.span === span) {
+      this.chart.show(hour && { ...hour, at: minute - (MINUTES - 1) * 60, step: 60 }, words);
+    } else if (this.known.span !== span) {
+      this.chart.show(null);
+    } else {
       this.chart.show(data, words, marks.filter((each) => each.at >= data.at && each.at < data.at + data.step * data.success.length));
     }
   }
@@ -64,5 +67,6 @@ export class HistoryChart {
 
 async function events(since) {
   const found = await Promise.all(MARKED.map((kind) => ask("/events/archive", { query: { kind, since, limit: MOST } })));
-  return found.flatMap(({ items }) => items).sort((a, b) => a.at - b.at);
+  const marks = found.flatMap(({ items }) => items).sort((a, b) => a.at - b.at);
+  return { marks, missing: [...new Set(found.flatMap(({ missing }) => missing))] };
 }

@@ -10,7 +10,7 @@ const OLD = 10; // seconds more than that; older is not "live"
  * Poll, unless paused or hidden. The last data stays when a request fails.
  *
  * load() returns data; its `missing`, or the error, is shown at the top of the page. The age is that
- * of the last response in which nothing was missing. every: milliseconds between a response and the
+ * of the last response in which nothing was missing, or the data's own, `read`. every: milliseconds between a response and the
  * next request.
  */
 export function live(load, show, every = EVERY) {
@@ -30,7 +30,7 @@ export function live(load, show, every = EVERY) {
         state.missing = data.missing ?? [];
         state.some = true;
         state.changed = false;
-        if (!state.missing.length) state.at = Date.now();
+        if (!state.missing.length) state.at = data.read === undefined ? Date.now() : data.read;
         show(data);
       }
     } catch (error) {
@@ -66,7 +66,7 @@ export function live(load, show, every = EVERY) {
 
   pause.addEventListener("click", () => {
     state.paused = !state.paused;
-    pause.setAttribute("aria-pressed", String(state.paused));
+    pause.dataset.paused = state.paused;
     say(pause, state.paused ? "Resume" : "Pause");
     if (state.paused) showAge();
     else turn();

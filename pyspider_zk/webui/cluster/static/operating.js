@@ -46,6 +46,7 @@ async function watch(batch, done) {
   box.replaceChildren(text, bar, h("a", { href: `/cluster/batches?id=${encodeURIComponent(batch.id)}` }, "Details"), close);
   box.hidden = false;
   await follow(batch, (now, fault) => {
+    text.setAttribute("aria-busy", String(!fault && !ended(now))); // only its end is read out
     say(text, fault ? `${summary(now)}; ${fault.message}` : summary(now));
     bar.max = Math.max(1, now.total);
     bar.value = now.done + now.failed;
@@ -81,7 +82,8 @@ const given = (form) => Object.fromEntries([...form.elements].filter((each) => e
 /** A cell of a table with a value of a project that can be changed there. node() makes what shows the value, why explains it. */
 export function changeable(operation, project, { node, why }, done) {
   const { name, status, group, rate, burst, numbers } = project;
-  const sign = JSON.stringify([status, group, rate, burst, numbers?.paused, numbers?.cannot_start, numbers?.quarantined]);
+  const values = { status: [status, numbers?.paused, numbers?.cannot_start, numbers?.quarantined], group: [group], rate: [rate, burst] };
+  const sign = JSON.stringify(values[operation]);
   if ("looksOnly" in document.documentElement.dataset) return { sign, node, title: why };
   const title = [why, `change the ${operation} of ${name}`].filter(Boolean).join("; ");
   return { sign, node: () => h("button", { type: "button", class: "value", title, onclick: () => change(operation, project, done) }, node()) };
@@ -108,7 +110,7 @@ export async function run({ name }, done) {
   }
 }
 
-const refused = (operation, error) => dialog({ title: `Cannot ${operation}`, content: h("p", { class: "fault" }, error.message), confirm: "Close", dismiss: null, accept: () => true });
+export const refused = (operation, error) => dialog({ title: `Cannot ${operation === "refetch" ? "fetch again" : operation}`, content: h("p", { class: "fault" }, error.message), confirm: "Close", dismiss: null, accept: () => true });
 
 /**
  * Ask for what an operation needs and for confirmation, have it done, and show how far it is.

@@ -83,7 +83,7 @@ function list(table, items) {
   table.show(items);
 }
 
-const PAGES = { "dead-letters": "/cluster/dead-letters", "failing-tasks": "/cluster/failures", "paused-projects": "/cluster/failures", "broken-projects": "/cluster/projects" };
+const PAGES = { "dead-letters": "/cluster/dead-letters", "failing-tasks": "/cluster/failures", "paused-projects": "/cluster/projects?trouble=paused", "broken-projects": "/cluster/projects?trouble=cannot_start", quarantine: "/cluster/projects?trouble=quarantined" };
 const lines = new Map(); // of alerts; the elements are kept, so that focus survives updates
 
 function alerts(found, complete) {
@@ -109,7 +109,11 @@ function alerts(found, complete) {
     const list = byId("alerts");
     if (list.children[place] !== line.element) list.insertBefore(line.element, list.children[place] ?? null);
   });
-  say(byId("alerts-heard"), shown.map(([, alert]) => alert.text.replace(/ for [\d.]+ s/, "")).join("; "));
+  const told = shown.map(([, alert]) => alert.text).join("; ");
+  const heard = byId("alerts-heard");
+  const sign = told.replace(/[\d.,]+/g, ""); // a number that changes is not read out again
+  if (heard.dataset.sign !== sign) say(heard, told);
+  heard.dataset.sign = sign;
 }
 
 function newLine(kind) {

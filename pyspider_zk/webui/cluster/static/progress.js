@@ -17,6 +17,7 @@ function newLine(key) {
 /** Show a line; value of max is done, and null is over. */
 export function progress(key, text, value, max) {
   const line = lines.get(key) ?? newLine(key);
+  line.text.setAttribute("aria-busy", String(value !== null)); // only the end is read out
   say(line.text, text);
   line.bar.hidden = value === null;
   line.close.hidden = value !== null;

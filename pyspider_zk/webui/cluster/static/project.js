@@ -1,13 +1,13 @@
 import { editorPage, read, resultsPage } from "./address.js";
 import { ask } from "./api.js";
 import { dialog } from "./dialog.js";
-import { byId, h, say } from "./dom.js";
+import { byId, h, lead, say } from "./dom.js";
 import { age, count, rate, since, until, when } from "./format.js";
 import { HistoryChart } from "./history.js";
 import { live } from "./live.js";
 import { operate } from "./operating.js";
 import { Table } from "./table.js";
-import { tiles } from "./tiles.js";
+import { alerts, tiles } from "./tiles.js";
 import { triesTable } from "./tries-table.js";
 
 const DEFAULTS = { name: "", span: "hour" };
@@ -16,7 +16,7 @@ const { name } = given;
 const path = `/projects/${encodeURIComponent(name)}`;
 const TRIES = 25;
 
-let saved = null; // when the script that is shown was
+let saved = null; // the last change of the row whose script is shown
 let md5 = null; // of that script
 
 const failures = new Table(byId("failures"), [
@@ -47,8 +47,7 @@ async function compare(chosen) {
   say(byId("version-title"), fault ?? `Changes of ${when(chosen.saved_at)}${against === null ? "" : ` since ${when(against)}`}`);
   byId("diff").replaceChildren(...diff.split("\n").slice(2).map(asLine)); // without the names
   byId("version").hidden = false;
-  byId("version").scrollIntoView({ block: "nearest" });
-  byId("version-title").focus({ preventScroll: true });
+  lead(byId("version-title"));
 }
 
 async function bringBack(chosen) {
@@ -77,8 +76,9 @@ async function load() {
   return { at, missing: [...missing, ...latest.missing, ...unknown, ...kept.missing], project, failing, latest, kept, script };
 }
 
-function show({ at, project, failing, latest, kept, script }) {
+function show({ at, missing, project, failing, latest, kept, script }) {
   byId("unknown").hidden = Boolean(project);
+  byId("main").classList.toggle("gone", !project);
   say(byId("unknown"), `There is no project ${name}.`);
   failures.show(failing.items);
   byId("no-failures").hidden = failing.items.length > 0;
@@ -88,15 +88,15 @@ function show({ at, project, failing, latest, kept, script }) {
   versions.show(kept.items);
   byId("no-versions").hidden = kept.items.length > 0;
   if (!project) return;
-  state(project, at);
+  say(byId("saved"), kept.items.length ? `saved ${when(kept.items[0].saved_at)}` : "");
+  state(project, at, missing.length > 0);
   if (!script) return;
   saved = project.updatetime;
   md5 = script.md5;
-  say(byId("saved"), `saved ${when(saved)}`);
   say(byId("script"), script.script);
 }
 
-function state({ status, group, rate: limit, burst, slot, owner, numbers }, at) {
+function state({ status, group, rate: limit, burst, slot, owner, numbers }, at, isPartial) {
   const known = (of) => (numbers ? of(numbers) : "–");
   const hour = numbers?.hour;
   tiles([
@@ -110,7 +110,7 @@ function state({ status, group, rate: limit, burst, slot, owner, numbers }, at) 
     { name: "Success", value: known((it) => count(it.success)) },
     { name: "Failed", value: known((it) => count(it.failed)), cls: numbers?.failed ? "bad" : "" },
     { name: "Last hour", value: hour ? `${count(hour.success)} / ${count(hour.failed)} / ${count(hour.retry)}` : "–", title: "succeeded, failed, tried again" },
-    { name: "Owner, slot", value: `${owner === null ? "none" : owner}, ${slot}`, cls: owner === null ? "bad" : "" },
+    { name: "Owner, slot", value: `${owner ?? (isPartial ? "–" : "none")}, ${slot}`, cls: owner === null && !isPartial ? "bad" : "" },
     { name: "Group", value: group || "–" },
   ]);
   const told = [
@@ -119,7 +119,7 @@ function state({ status, group, rate: limit, burst, slot, owner, numbers }, at) 
     numbers?.paused && "It is paused, because its latest tasks have failed: the next ones are tried after five minutes.",
     numbers?.due_since && at - numbers.due_since > 60 && `Its oldest due task has waited for ${since(numbers.due_since, at)}.`,
   ].filter(Boolean);
-  byId("alerts").replaceChildren(...told.map((text) => h("li", { class: "warning" }, text)));
+  alerts(told.map((text) => ["warning", text]));
 }
 
 say(document.querySelector("h1"), name || "Project");

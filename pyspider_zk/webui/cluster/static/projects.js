@@ -12,7 +12,7 @@ import { Table } from "./table.js";
 import { badges } from "./tiles.js";
 
 const SIZE = 50;
-const DEFAULTS = { q: "", group: "", status: "", owner: "", sort: "name", offset: 0 };
+const DEFAULTS = { q: "", group: "", status: "", trouble: "", owner: "", sort: "name", offset: 0 };
 const COLOURS = { RUNNING: "good", DEBUG: "accent", CHECKING: "warn", STOP: "", TODO: "" };
 
 const state = read(DEFAULTS);
@@ -76,7 +76,7 @@ const filter = () => ({ pattern: pattern(), group: state.group, status: state.st
 // Ages rise as time stamps fall.
 const SORTS = { oldest_due: "-due_since", "-oldest_due": "due_since" };
 
-const page = live(() => ask("/workload", { query: { ...filter(), sort: SORTS[state.sort] ?? state.sort, offset: state.offset, limit: SIZE } }), show);
+const page = live(() => ask("/workload", { query: { ...filter(), trouble: state.trouble, sort: SORTS[state.sort] ?? state.sort, offset: state.offset, limit: SIZE } }), show);
 
 function go(offset) {
   state.offset = offset;
@@ -96,12 +96,12 @@ function show(data) {
     go(0);
     return;
   }
-  selection.list(data.items.map((each) => each.name), data.total);
+  selection.list(data.items.map((each) => each.name), state.trouble ? 0 : data.total); // no batch knows of troubles
   table.show(data.items, (each) => (selection.has(each.name) ? "chosen" : ""));
   pager(data.total, data.offset, SIZE, data.items.length, go);
   const empty = byId("empty");
   empty.hidden = data.total > 0;
-  const filtered = Object.values(filter()).some(Boolean);
+  const filtered = state.trouble || Object.values(filter()).some(Boolean);
   say(empty, filtered ? "No project matches." : "There are no projects yet.");
 }
 

@@ -60,18 +60,19 @@ async function leave(how, member) {
   if (done && !member.gone) leaving.set(number, { how, incarnation, before });
 }
 
-function showLeaving({ members: running }) {
+function showLeaving({ members: running, settings: { evicted } }) {
   for (const [number, { how, incarnation, before }] of leaving) {
     const member = running.find((each) => each.number === number && each.incarnation === incarnation);
-    const over = how === "drain" ? !member : !member?.slots;
+    const isAdmitted = how === "evict" && !evicted.includes(number);
+    const over = isAdmitted || (how === "drain" ? !member : !member?.slots);
     if (over) leaving.delete(number);
-    const text = over ? ENDED[how](number) : `Member ${number}: ${count(before - member.slots)} of ${plural(before, "slot")} moved away`;
+    const text = isAdmitted ? `Member ${number} is admitted again.` : over ? ENDED[how](number) : `Member ${number}: ${count(before - member.slots)} of ${plural(before, "slot")} moved away`;
     progress(`leave ${number}`, text, over ? null : before - member.slots, before);
   }
 }
 
 const ENDED = {
-  drain: (number) => `Member ${number} has drained: its process has left the cluster.`,
+  drain: (number) => `Member ${number} has left the cluster.`,
   evict: (number) => `Member ${number} is evicted: it has no slots any more.`,
 };
 

@@ -4,7 +4,7 @@ import { byId, h, say } from "./dom.js";
 import { count, inSeconds, until, when } from "./format.js";
 import { live } from "./live.js";
 import { refetch } from "./operating.js";
-import { tiles } from "./tiles.js";
+import { alerts, tiles } from "./tiles.js";
 
 const { project: name, id } = read({ project: "", id: "" });
 
@@ -22,6 +22,7 @@ async function load() {
 function show({ at, missing, project, task }) {
   const isKnown = typeof task !== "string";
   byId("unknown").hidden = isKnown;
+  byId("main").classList.toggle("gone", !isKnown);
   if (isKnown) known(task, project, at, missing.length > 0);
   else say(byId("unknown"), `There is no such task: ${task}.`);
 }
@@ -43,7 +44,7 @@ function known(task, project, at, isPartial) {
     { name: "Priority", value: task.priority ?? "–" },
   ]);
   const told = [task.error && ["serious", task.error], ...(task.state === "ACTIVE" ? waits(task, project, at, isPartial) : [])].filter(Boolean);
-  byId("alerts").replaceChildren(...told.map(([cls, text]) => h("li", { class: cls }, text)));
+  alerts(told);
   say(byId("log"), task.logs || "Nothing.");
   documents(task.documents);
 }

@@ -1,5 +1,5 @@
 import { bind, projectPage, read, taskPage, write } from "./address.js";
-import { ask } from "./api.js";
+import { ask, now } from "./api.js";
 import { byId, say } from "./dom.js";
 import { count, plural, when } from "./format.js";
 import { live } from "./live.js";
@@ -22,23 +22,23 @@ const found = new Table(byId("tasks"), [
   { title: "Last try", cls: "nowrap", show: (each) => when(each.crawled_at) },
 ], { key: (each) => `${each.project}:${each.taskid}` });
 
+// The search that is shown. read: when its last answer came; wanted: how many tasks it looks for; going: until these are found; asking: a request is on its way.
+let search = null;
+
 // The latest tries are shown until something is looked for.
 const page = live(
-  () => (isSearch() ? { items: [], missing: [] } : ask("/tries", { query: { project: state.project, limit: TRIES } })),
+  () => (isSearch() ? { items: [], missing: [], read: search?.read } : ask("/tries", { query: { project: state.project, limit: TRIES } })),
   ({ items, missing }) => {
     tries.show(items);
-    byId("empty").hidden = items.length > 0 || missing.length > 0;
+    byId("empty").hidden = isSearch() || items.length > 0 || missing.length > 0;
   },
 );
 
 // --- the search ---
 
-// The one that is shown. wanted: how many tasks it looks for; going: until these are found; asking: a request is on its way.
-let search = null;
-
 function begin() {
   if (search) search.going = false; // its answer comes too late
-  search = isSearch() ? { query: query(), tasks: [], next: null, rows: 0, projects: 0, of: 0, wanted: ENOUGH, going: false, asking: false } : null;
+  search = isSearch() ? { query: query(), tasks: [], next: null, read: null, rows: 0, projects: 0, of: 0, wanted: ENOUGH, going: false, asking: false } : null;
   byId("found").hidden = !search;
   byId("latest").hidden = Boolean(search);
   if (search) lookOn(search);
@@ -48,7 +48,7 @@ const query = () => ({
   url: state.url,
   project: state.project,
   state: state.state,
-  ...(state.within && { since: Date.now() / 1000 - Number(state.within) }),
+  ...(state.within && { since: now() - Number(state.within) }),
 });
 
 /** Look until enough is found, nothing is left, or somebody stops it. */
@@ -60,6 +60,7 @@ async function lookOn(mine) {
     do {
       const look = await ask("/tasks", { query: { ...mine.query, ...(mine.next && { cursor: mine.next }), limit: ENOUGH } });
       if (mine !== search) return;
+      mine.read = Date.now();
       mine.tasks.push(...look.items);
       mine.rows += look.rows;
       Object.assign(mine, { next: look.next, projects: look.projects, of: look.of });
@@ -79,6 +80,7 @@ function show({ tasks, next, rows, projects, of, going, asking }, error = "") {
   const among = `${plural(rows, "task")}, ${count(projects)} of ${plural(of, "project")} done`;
   const end = error || (going ? "looking on…" : next ? "there may be more" : "that is all");
   say(byId("progress"), `${count(tasks.length)} found among ${among}; ${end}.`);
+  byId("progress").setAttribute("aria-busy", String(going)); // only its end is read out
   byId("stop").disabled = !going;
   byId("more").disabled = asking || !(next || error);
 }

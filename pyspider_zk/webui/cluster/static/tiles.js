@@ -16,6 +16,15 @@ export function tiles(items) {
   );
 }
 
+/** Show what must be known, as [[class, text]]; a text stays while it is the same, and what is selected of it. */
+export function alerts(told) {
+  const list = byId("alerts");
+  const sign = JSON.stringify(told);
+  if (list.dataset.sign === sign) return;
+  list.dataset.sign = sign;
+  list.replaceChildren(...told.map(([cls, text]) => h("li", { class: cls }, text)));
+}
+
 /** The number of slots in an overview, and what is special about some of them. */
 export function slots({ slots: all, moving, settings }) {
   const special = [[moving, "moving"], [settings.pins.length, "pinned"]].filter(([number]) => number > 0);
