@@ -155,7 +155,9 @@ class Crawl:
         config: dict[str, Any] = {f"{k}db": self._database_url(k) for k in _DATABASES}
         config |= {"zookeeper": section, "message_queue": self._queue_url}
         path = self._folder / "config.json"
-        path.write_text(json.dumps({**config, "data_path": str(self._folder)}), encoding="utf-8")
+        if not path.exists():  # else one that is starting might read half of it
+            text = json.dumps({**config, "data_path": str(self._folder)})
+            path.write_text(text, encoding="utf-8")
         return path
 
     def _database_url(self, kind: str) -> str:
