@@ -347,35 +347,24 @@ def test_results_wait_for_a_database_that_another_process_has_locked(
     assert said == [logging.WARNING, logging.INFO]
 
 
-def test_what_waits_at_the_end_goes_back(
+@pytest.mark.parametrize("away", [False, True])
+def test_what_waits_at_the_end_goes_back_and_is_not_taken_for_saved(
     worker: ClusterResultWorker,
     inqueue: AwayQueue,
     tmp_path: Path,
     eventually: Eventually,
     caplog: pytest.LogCaptureFixture,
+    away: bool,
 ) -> None:
     inqueue.put([task(), {"a": 1}])
     with locked(tmp_path / "result.db"), running(worker.run):
         eventually(lambda: "resultdb is away" in caplog.text)
+        inqueue.away = away
         worker.quit()
-    assert inqueue.get_nowait() == [task(), {"a": 1}]
-
-
-def test_what_cannot_even_go_back_is_not_taken_for_saved(
-    worker: ClusterResultWorker,
-    inqueue: AwayQueue,
-    tmp_path: Path,
-    eventually: Eventually,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    inqueue.put([task(), {"a": 1}])
-    with locked(tmp_path / "result.db"), running(worker.run):
-        eventually(lambda: "resultdb is away" in caplog.text)
-        inqueue.away = True
-        worker.quit()
-    inqueue.away = False
-    worker._back_off.answered()
-    worker.inqueue.give_back()
+    if away:
+        inqueue.away = False
+        worker._back_off.answered()
+        worker.inqueue.give_back()
     assert inqueue.get_nowait() == [task(), {"a": 1}]
 
 

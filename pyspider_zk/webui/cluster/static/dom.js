@@ -31,6 +31,14 @@ export function lead(heading) {
   heading.focus({ preventScroll: true });
 }
 
+/** Tell whether a node is to show something else than when this was asked last; what is the same stays, and what is open or selected in it. */
+export function differs(node, shown) {
+  const sign = JSON.stringify(shown);
+  const isOther = node.dataset.sign !== sign;
+  node.dataset.sign = sign;
+  return isOther;
+}
+
 /** Set the text if it differs, so that a selection within it stays. */
 export function say(node, text) {
   if (node.textContent !== text) node.textContent = text;

@@ -1,6 +1,6 @@
 import { projectPage, read } from "./address.js";
 import { ask } from "./api.js";
-import { byId, h, say } from "./dom.js";
+import { byId, differs, h, say } from "./dom.js";
 import { UNKNOWN, age, count, megabytes, rate, since } from "./format.js";
 import { HistoryChart } from "./history.js";
 import { live } from "./live.js";
@@ -111,9 +111,7 @@ function alerts(found, complete) {
   });
   const told = shown.map(([, alert]) => alert.text).join("; ");
   const heard = byId("alerts-heard");
-  const sign = told.replace(/[\d.,]+/g, ""); // a number that changes is not read out again
-  if (heard.dataset.sign !== sign) say(heard, told);
-  heard.dataset.sign = sign;
+  if (differs(heard, told.replace(/[\d.,]+/g, ""))) say(heard, told); // a number that changes is not read out again
 }
 
 function newLine(kind) {

@@ -1,6 +1,6 @@
 import { editorPage, projectPage, read } from "./address.js";
 import { ask } from "./api.js";
-import { byId, h, say } from "./dom.js";
+import { byId, differs, h, say } from "./dom.js";
 import { count, inSeconds, until, when } from "./format.js";
 import { live } from "./live.js";
 import { refetch } from "./operating.js";
@@ -63,9 +63,7 @@ function waits(task, project, at, isPartial) {
 
 function documents(stored) {
   const box = byId("documents");
-  const sign = JSON.stringify(stored);
-  if (box.dataset.sign === sign) return; // what is open stays open
-  box.dataset.sign = sign;
+  if (!differs(box, stored)) return;
   const one = ([title, text]) => h("details", { class: "said", open: title === "result" }, h("summary", {}, title), h("pre", {}, text));
   box.replaceChildren(...Object.entries(stored).map(one));
 }

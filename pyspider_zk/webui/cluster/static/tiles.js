@@ -1,14 +1,12 @@
 // A few figures in large type.
 
-import { byId, h } from "./dom.js";
+import { byId, differs, h } from "./dom.js";
 import { count } from "./format.js";
 
 /** Show [{ name, value, cls, title }]. */
 export function tiles(items) {
   const list = byId("tiles");
-  const sign = JSON.stringify(items);
-  if (list.dataset.sign === sign) return;
-  list.dataset.sign = sign;
+  if (!differs(list, items)) return;
   list.replaceChildren(
     ...items.map((item) =>
       h("div", { class: item.cls, title: item.title }, h("dt", {}, item.name), h("dd", {}, item.value)),
@@ -16,13 +14,10 @@ export function tiles(items) {
   );
 }
 
-/** Show what must be known, as [[class, text]]; a text stays while it is the same, and what is selected of it. */
+/** Show what must be known, as [[class, text]]. */
 export function alerts(told) {
   const list = byId("alerts");
-  const sign = JSON.stringify(told);
-  if (list.dataset.sign === sign) return;
-  list.dataset.sign = sign;
-  list.replaceChildren(...told.map(([cls, text]) => h("li", { class: cls }, text)));
+  if (differs(list, told)) list.replaceChildren(...told.map(([cls, text]) => h("li", { class: cls }, text)));
 }
 
 /** The number of slots in an overview, and what is special about some of them. */
