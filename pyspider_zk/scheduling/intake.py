@@ -296,6 +296,14 @@ class Intake:
         self._acknowledge([entry for entry in moving if entry not in stay])
         self._leave_out([entry for entry in tried if entry.reason and self._reject(entry)])
 
+    def acknowledge_owed(self) -> None:
+        """Acknowledge what was settled while the message queue was away.
+
+        Raises:
+            Unavailable: it still is.
+        """
+        self._queues.acknowledge([])
+
     def _acknowledge(self, entries: Sequence[InFlightMessage]) -> None:
         """Drop messages that were applied or parked from their slot queues."""
         self._leave_out(entries)

@@ -102,11 +102,12 @@ class MessageApplier:
         """Commit and acknowledge what an interrupted round has left.
 
         Raises:
-            ClusterError: the task database is away, or the fence is closed; call it again.
+            ClusterError: the task database or Redis is away, or the fence is closed; call it again.
         """
         if self.unfinished():
             self.write()
             self.acknowledge()
+        self._intake.acknowledge_owed()
 
     def commit(self) -> Mapping[TaskKey, Exception]:
         """Write the rows of all tasks, with signs of life; see ``TaskEngine.commit``."""

@@ -20,7 +20,8 @@ from pyspider_zk.queues.names import QueueKind
 from pyspider_zk.queues.resilient import ResilientQueue
 from pyspider_zk.scheduling.scheduler import SlotScheduler
 from tests.queues.away import AwayQueue
-from tests.support.world import SLOTS, World, read_and_write
+from tests.support.sole_owner import SoleOwner
+from tests.support.world import SLOTS, World, granted, read_and_write
 
 pytestmark = pytest.mark.redis
 
@@ -250,7 +251,7 @@ def test_a_member_never_holds_more_than_its_limit(world: World, task: Task) -> N
 
 
 def test_a_member_that_cannot_acknowledge_reads_no_further(
-    world: World, task: Task, redis_url: str, monkeypatch: pytest.MonkeyPatch
+    world: World, task: Task, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # given a Redis that can be read and not written
     scheduler = world.scheduler()
@@ -258,12 +259,9 @@ def test_a_member_that_cannot_acknowledge_reads_no_further(
     run(scheduler)
     world.new(*(task("p", str(number)) for number in range(20)))
 
-    def refuse(*_: Any) -> None:
-        raise Unavailable(f"{redis_url} can be read only")
-
     # when
     with monkeypatch.context() as patched:
-        patched.setattr("pyspider_zk.queues.redis_streams._tidy", refuse)
+        patched.setattr("pyspider_zk.queues.redis_streams._tidy", _refuse)
         for _ in range(4):
             with suppress(Unavailable):
                 run(scheduler)
@@ -273,6 +271,35 @@ def test_a_member_that_cannot_acknowledge_reads_no_further(
     run(scheduler, rounds=5)
     assert len(world.statuses("p")) == 20
     assert unapplied(world) == 0
+
+
+def test_what_was_applied_while_it_could_not_be_acknowledged_is_not_done_again_after_a_move(
+    world: World, task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # given a task that is asked for by force, while Redis can be read and not written
+    owner = SoleOwner(SLOTS)
+    first = world.scheduler(owner)
+    run(first)
+    world.new(task("p", "t", force_update=True))
+    with monkeypatch.context() as patched:
+        patched.setattr("pyspider_zk.queues.redis_streams._tidy", _refuse)
+        with pytest.raises(Unavailable):
+            run(first)
+    assert unapplied(world) == 1
+    # when its slot moves before anything else is read, and it is done
+    owner.ask_back(range(SLOTS))
+    run(first)
+    second = world.scheduler(granted(epoch=2))
+    run(second, rounds=2)
+    (sent,) = [each for each in world.dispatched() if each["taskid"] == "t"]
+    world.finish(sent)
+    run(second, rounds=3)
+    # then
+    assert (world.dispatched(), world.statuses("p")) == ([], {"t": 2})
+
+
+def _refuse(*_: Any) -> None:
+    raise Unavailable("Redis can be read only")
 
 
 def _apply_and_die(scheduler: SlotScheduler, monkeypatch: pytest.MonkeyPatch) -> None:
