@@ -6,6 +6,7 @@ import logging
 import os
 import queue
 import signal
+import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -51,6 +52,9 @@ MOST_TAKEN = 10
 
 MOST_DEATHS = 10
 """Fetchers that may die while they fetch a task; mostly it is another's fault."""
+
+HOUR = 3600.0
+"""Seconds after which projects without pages are no longer counted; the longest window."""
 
 PAUSE = 0.001
 """Seconds between two looks for tasks, at least."""
@@ -106,6 +110,8 @@ class ClusterFetcher(Fetcher):
         health = Health(lambda: self._meter.pulse.age, self.settings.hang, self._parts)
         self._monitoring = Monitoring(ComponentKind.FETCHER, health, [self._meter.metrics])
         self._under_way: dict[int, Taken] = {}  # by id(): a task may come twice
+        self._counting = threading.Lock()  # of pyspider's counters
+        self._trimmed = time.time()
         self._empty_until = float("-inf")
         self._is_due = False
         self._drain_until: float | None = None
@@ -215,7 +221,12 @@ class ClusterFetcher(Fetcher):
 
     def on_result(self, type: str, task: dict[str, Any], result: Any) -> None:  # noqa: A002 - pyspider's
         """Count a fetch, as pyspider does and for our metrics."""
-        super().on_result(type, task, result)
+        with self._counting:
+            super().on_result(type, task, result)
+            if time.time() > self._trimmed + HOUR:
+                self._trimmed = time.time()
+                for counters in self._cnt.values():
+                    counters.trim()
         self._meter.count(result.get("time") or 0.0, ok=result.get("status_code", NO_ANSWER) < 400)
 
     def _ended(self, task: dict[str, Any], fetching: Any) -> None:
@@ -349,7 +360,8 @@ class ClusterFetcher(Fetcher):
         """
         if (window, value) not in itertools.product(self._cnt, ("sum", "avg")):
             raise Fault(400, f"there is no counter {window!r:.80} {value!r:.80}")
-        return xmlrpc_value(self._cnt[window].to_dict(value))
+        with self._counting:
+            return xmlrpc_value(self._cnt[window].to_dict(value))
 
     def _parts(self) -> dict[str, bool]:
         """Return whether each part works that fetching needs, as far as is known."""

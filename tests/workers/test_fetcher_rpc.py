@@ -3,6 +3,8 @@
 import http.client
 import queue
 import socket
+import threading
+import time
 import xmlrpc.client
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
@@ -13,6 +15,7 @@ from typing import Any
 import click
 import pytest
 import umsgpack
+from pyspider.libs.counter import TimebaseAverageWindowCounter
 
 from pyspider_zk.cluster.records import Member
 from pyspider_zk.components.wiring import TOGETHER_OPTION
@@ -126,6 +129,42 @@ def test_a_counter_that_is_none_is_refused(serve: Serve, asked: tuple[Any, Any])
         pytest.raises(xmlrpc.client.Fault, match="there is no counter"),
     ):
         proxy.counter(*asked)
+
+
+def test_a_page_may_end_while_counters_are_read(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = serve(Settings())
+
+    def fetched(project: str) -> None:
+        made.on_result("data", {"project": project}, {"status_code": 200})
+
+    class Slow(TimebaseAverageWindowCounter):  # type: ignore[misc]
+        """A counter that is read as slowly as it takes to count another page."""
+
+        @property
+        def sum(self) -> int:
+            ends.start()
+            ends.join(0.5)
+            return 1
+
+    ends = threading.Thread(target=fetched, args=["later"])
+    monkeypatch.setattr(made._cnt["5m"], "cls", Slow)
+    fetched("p")
+    with stock(made, "") as proxy:
+        assert proxy.counter("5m", "sum") == {"p": {"200.0": 1}}
+    ends.join(DEADLINE)
+    assert ("later", 200.0) in made._cnt["5m"].counters
+
+
+def test_projects_without_pages_for_an_hour_are_no_longer_counted(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, now = serve(Settings()), time.time()
+    for seconds, project in ((0, "gone"), (1800, "quiet"), (3700, "busy")):
+        monkeypatch.setattr(time, "time", lambda at=now + seconds: at)
+        made.on_result("data", {"project": project}, {"status_code": 200})
+    assert {project for project, _ in made._cnt["1h"].counters} == {"quiet", "busy"}
 
 
 def test_it_speaks_tls(serve: Serve, tmp_path: Path) -> None:
