@@ -93,7 +93,7 @@ def _apply(
     owner = owner_of(options)
     with queues_of(options, owner) as found:
         queues = found.slot_queues
-        chosen = list(tags) or [each.tag for each in reversed(queues.dead_letters(queues.dead()))]
+        chosen = list(tags) or queues.dead_letter_tags()
         count = act(queues, chosen)
     text = f"{count} dead letter{'' if count == 1 else 's'} {done}"
     say(text)

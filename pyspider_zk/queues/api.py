@@ -268,6 +268,12 @@ class SlotQueues(Protocol):
     def dead_letters(self, limit: int) -> list[DeadLetter]:
         """Return the latest dead letters, newest first. They are not removed."""
 
+    def dead_letter_tags(self, until: str | None = None) -> list[str]:
+        """Return the tags of all dead letters, oldest first; of those up to a tag, if one is given.
+
+        Reads the letters a hundred at a time.
+        """
+
     def replay(self, tags: Iterable[str]) -> int:
         """Put dead letters back, in this order, and return how many there were.
 

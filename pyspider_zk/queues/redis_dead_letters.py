@@ -45,6 +45,19 @@ class RedisDeadLetters:
         entries = self._keys.run(_LETTERS, lambda it: it.xrevrange(DEAD_LETTERS, count=limit))
         return [_letter(tag, fields) for tag, fields in entries]
 
+    def tags(self, until: str | None) -> list[str]:
+        """See `SlotQueues.dead_letter_tags`."""
+        found: list[str] = []
+        while page := self._page(f"({found[-1]}" if found else "-", until or "+"):
+            found += [tag.decode() for tag, _ in page]
+        return found
+
+    def _page(self, first: str, last: str) -> list[Any]:
+        page: list[Any] = self._keys.run(
+            _LETTERS, lambda it: it.xrange(DEAD_LETTERS, first, last, count=BATCH)
+        )
+        return page
+
     def replay(self, tags: Iterable[str]) -> int:
         """See `SlotQueues.replay`; two round trips for each hundred."""
         return sum(self._replay(batch) for batch in _batches(tags))

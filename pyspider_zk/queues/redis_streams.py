@@ -171,6 +171,10 @@ class RedisSlotQueues(CommonSlotQueues):
         """See `SlotQueues.dead_letters`."""
         return self._dead_letters.latest(limit)
 
+    def dead_letter_tags(self, until: str | None = None) -> list[str]:
+        """See `SlotQueues.dead_letter_tags`."""
+        return self._dead_letters.tags(until)
+
     def replay(self, tags: Iterable[str]) -> int:
         """See `SlotQueues.replay`."""
         return self._dead_letters.replay(tags)

@@ -45,6 +45,15 @@ def test_letters_have_tags_of_their_own(queues: SlotQueues) -> None:
     assert queues.dead_letters(0) == []
 
 
+def test_tags_are_told_from_the_oldest_to_one_that_was_seen(
+    queues: SlotQueues, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(redis_dead_letters, "BATCH", 2)
+    tags = [letter.tag for letter in reject(queues, 1, 2, 3, 4, 5)]
+    assert queues.dead_letter_tags() == tags
+    assert queues.dead_letter_tags(tags[2]) == tags[:3]
+
+
 def test_a_letter_that_is_replayed_is_read_again(queues: SlotQueues) -> None:
     first, second, third = reject(queues, 1, 2, 3, slot=5, kind=STATUS)
     assert queues.replay([third.tag, first.tag]) == 2

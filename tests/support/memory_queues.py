@@ -207,6 +207,12 @@ class MemorySlotQueues(CommonSlotQueues):
         with self._broker.lock:
             return list(islice(reversed(self._broker.dead.values()), max(limit, 0)))
 
+    def dead_letter_tags(self, until: str | None = None) -> list[str]:
+        """See `SlotQueues.dead_letter_tags`."""
+        with self._broker.lock:
+            tags = list(self._broker.dead)
+        return tags if until is None else tags[: tags.index(until) + 1]
+
     def replay(self, tags: Iterable[str]) -> int:
         """See `SlotQueues.replay`."""
         return sum(map(self._broker.restore, tags))

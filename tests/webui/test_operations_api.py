@@ -436,10 +436,20 @@ def test_dead_letters_are_replayed_and_dropped(
     assert settle("drop", {"tags": [letters[0], "unknown"]}).get_json() == {"count": 1}
     assert settle("replay", {"tags": letters[1:2]}).get_json() == {"count": 1}
     assert cluster.queues().slot_queues.lengths()[QueueKind.NEWTASK] == 1
-    assert settle("drop", {"all": True, "count": 2}).status_code == 409  # others than were seen
-    assert settle("drop", {"all": True, "count": 1}).get_json() == {"count": 1}
-    assert settle("drop", {"all": True, "count": 0}).status_code == 200
-    for wrong in ({}, {"all": True, "tags": letters}, {"all": 1}, {"tags": letters, "all": 0.0}):
+    seen = ask(client, "dead-letters?offset=1")["newest"]
+    cluster.broker.reject(QueueKind.NEWTASK, 3, "found meanwhile", b"\xc1")
+    assert settle("drop", {"all": True, "until": seen}).get_json() == {"count": 1}
+    assert [each["reason"] for each in ask(client, "dead-letters")["items"]] == ["found meanwhile"]
+    assert settle("drop", {"all": True}).get_json() == {"count": 1}
+    assert settle("drop", {"all": True}).get_json() == {"count": 0}
+    for wrong in (
+        {},
+        {"all": True, "tags": letters},
+        {"all": 1},
+        {"tags": letters, "all": 0.0},
+        {"all": True, "until": "+"},
+        {"all": True, "until": "9" * 20},
+    ):
         assert settle("drop", wrong).status_code == 422
     texts = [event["text"] for event in ask(client, "events")["items"]]
     assert "1 dead letter was replayed" in texts

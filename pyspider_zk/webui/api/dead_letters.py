@@ -7,7 +7,7 @@ from typing import Any
 from marshmallow import Schema, fields, validate
 
 from pyspider_zk.cluster.events import Event, EventKind
-from pyspider_zk.errors import BadRequest, Conflict
+from pyspider_zk.errors import BadRequest
 from pyspider_zk.queues.api import DeadLetter
 from pyspider_zk.queues.dead_letters import letter_dict
 from pyspider_zk.webui.api.backend import backend, tell, user
@@ -49,6 +49,9 @@ class DeadLetterPageSchema(PageOfSchema):
     """Dead letters, the newest first."""
 
     items = fields.List(fields.Nested(DeadLetterSchema), required=True)
+    newest = fields.String(
+        required=True, allow_none=True, metadata=about("the tag of the newest of all")
+    )
 
 
 class LettersSchema(Schema):
@@ -56,8 +59,9 @@ class LettersSchema(Schema):
 
     tags = fields.List(fields.String(), validate=validate.Length(1, MOST_NAMES))
     all = Switch(load_default=False, metadata=about("all that there are now"))
-    count = fields.Integer(
-        strict=True, metadata=about("how many these were when you looked; 409 if no more")
+    until = fields.String(
+        validate=validate.Regexp(r"\d{1,19}(-\d{1,19})?\Z"),
+        metadata=about("of all, those up to this tag: what is found meanwhile stays"),
     )
 
 
@@ -74,13 +78,15 @@ def list_dead_letters(query: dict[str, Any]) -> dict[str, Any]:
     """List dead letters, the newest first."""
     queues, offset = backend().slot_queues, query["offset"]
     total = queues.dead()
-    found = queues.dead_letters(min(total, offset + query["limit"]))[offset:]
-    return {"items": list(map(letter_dict, found)), "total": total, "offset": offset}
+    found = queues.dead_letters(min(total, offset + query["limit"]))
+    newest = found[0].tag if found else None
+    items = list(map(letter_dict, found[offset:]))
+    return {"items": items, "newest": newest, "total": total, "offset": offset}
 
 
 @blueprint.route("/dead-letters/replay", methods=["POST"])
 @blueprint.arguments(LettersSchema)
-@blueprint.does(SettledSchema, errors=(409, 422))
+@blueprint.does(SettledSchema, errors=(422,))
 def replay_dead_letters(asked: dict[str, Any]) -> dict[str, Any]:
     """Put dead letters back into the queues they were found in, the oldest first."""
     return _settle(asked, backend().slot_queues.replay, "replayed")
@@ -88,7 +94,7 @@ def replay_dead_letters(asked: dict[str, Any]) -> dict[str, Any]:
 
 @blueprint.route("/dead-letters/drop", methods=["POST"])
 @blueprint.arguments(LettersSchema)
-@blueprint.does(SettledSchema, errors=(409, 422))
+@blueprint.does(SettledSchema, errors=(422,))
 def drop_dead_letters(asked: dict[str, Any]) -> dict[str, Any]:
     """Delete dead letters for good."""
     return _settle(asked, backend().slot_queues.discard, "dropped")
@@ -100,9 +106,7 @@ def _settle(
     if bool(asked.get("tags")) == asked["all"]:
         raise BadRequest("name the tags of the letters, or say all")
     queues = backend().slot_queues
-    tags = asked.get("tags") or [each.tag for each in reversed(queues.dead_letters(queues.dead()))]
-    if asked.get("count", len(tags)) != len(tags):
-        raise Conflict(f"there are {len(tags)} by now, not {asked['count']}: look again")
+    tags = asked.get("tags") or queues.dead_letter_tags(asked.get("until"))
     count = act(tags)
     letters = "1 dead letter was" if count == 1 else f"{count} dead letters were"
     data = {"count": count, "asked": len(tags)}

@@ -59,7 +59,7 @@ const WORDS = {
 async function confirmAndSend(act) {
   const [word, progress, consequence] = WORDS[act];
   const size = selection.size;
-  const asked = selection.all ? { all: true, count: size } : { tags: [...selection.keys] };
+  const asked = selection.all ? { all: true, until: last.newest } : { tags: [...selection.keys] };
   const answer = await dialog({
     title: `${word} ${plural(size, "dead letter")}?`,
     content: h("p", {}, consequence),
