@@ -176,8 +176,7 @@ class Spider:
 
 def forget_projects() -> None:
     """Take back what a processor or a debugged script did to the import system."""
-    from pyspider.processor.project_module import ProjectFinder
+    from pyspider.processor.project_module import ProjectFinder, forget_imported
 
     sys.meta_path[:] = [each for each in sys.meta_path if not isinstance(each, ProjectFinder)]
-    for name in [name for name in sys.modules if name.split(".")[0] == "projects"]:
-        del sys.modules[name]
+    forget_imported()
