@@ -4,6 +4,7 @@ Here is also how requests are refused: with problem details (RFC 9457).
 """
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
@@ -81,7 +82,11 @@ class Access:
 
 
 def needed_role(method: str, path: str) -> Role:
-    """Return the role that a request needs; an unknown one needs the highest."""
+    """Return the role that a request needs; an unknown one needs the highest.
+
+    Slashes that follow each other are one, as to those who route the request.
+    """
+    path = re.sub("/+", "/", path)
     if method in SAFE:
         return Role.VIEWER
     if path.startswith(_EDITING_BELOW):

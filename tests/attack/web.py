@@ -147,6 +147,7 @@ def told(what: str, text: str, hidden: Iterable[str]) -> Iterator[str]:
 
 
 _SAVE, _RUN = f"/debug/{KEPT}/save", f"/debug/{KEPT}/run"
+_SCRIPT = "/api/v1/projects/<string:name>/script"
 
 _FRONTS = (
     "/",
@@ -176,6 +177,18 @@ _FRONTS = (
     "http://localhost/",
     "http://evil.example/",
 )
+_API_FRONTS = (
+    "/api/v1/",
+    "/api/v1//",
+    "/api/v1/%2f",
+    "/api/v1/./",
+    "/api/v1/x/../",
+    "/api//v1/",
+    "//api/v1/",
+    "/%2fapi%2fv1%2f",
+    "/api/v1/;/",
+    "/api/v1/batches/../",
+)
 _ENDS = ("", "/", "/.", "//", "%00", "%0a", ";/update", "?_method=GET", "#/update", "%20", ".json")
 
 _HEADERS: tuple[Mapping[str, str], ...] = (
@@ -204,7 +217,8 @@ def attack_oddly(address: str, login: Mapping[str, str], hidden: Iterable[str]) 
     """
     canaries = list(hidden)
     for method, path, more in odd_requests():
-        body, kind = body_of("/debug/<project>/save", "POST")
+        route = _SCRIPT if path.endswith("/script") else "/debug/<project>/save"
+        body, kind = body_of(route, "POST")
         answer = ask(address, method, path, body, {**kind, **more, **login})
         yield from told(f"{method} {path} {dict(more)}", answer.text, canaries)
 
@@ -215,6 +229,8 @@ def odd_requests() -> Iterator[tuple[str, str, Mapping[str, str]]]:
         for target in (_SAVE, _RUN, f"/dav/{KEPT}.py"):
             path = front + target.lstrip("/")
             yield "PUT" if "/dav/" in target else "POST", path, {}
+    for front in _API_FRONTS:
+        yield "PUT", f"{front}projects/{KEPT}/script", {}
     for end in _ENDS:
         for target in (_SAVE, _RUN):
             yield "POST", target + end, {}
