@@ -10,7 +10,8 @@ import secrets
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import contextmanager
 from ipaddress import IPv6Address, ip_address, ip_network
 from math import ceil
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
@@ -60,6 +61,12 @@ class Limit(NamedTuple):
 
 PER_USER = Limit(10, 6.0)
 PER_PEER = Limit(30, 2.0)
+
+STRANGERS = 4
+"""Passwords of unknown places that wait to be hashed, at most: the web UI has eight threads."""
+
+LONGEST = 100
+"""Characters of a name that wrong passwords are counted for; the header may be much longer."""
 
 
 class Key(NamedTuple):
@@ -221,6 +228,7 @@ class Logins:
         self._sessions = sessions
         self._key = secrets.token_bytes(32)
         self._hashing = threading.Lock()  # a hash takes 32 MB
+        self._strangers = threading.BoundedSemaphore(STRANGERS)
         self._right = _Latest()
         self._known = _Latest()
 
@@ -255,20 +263,44 @@ class Logins:
 
     def _checked(self, name: str, password: str, peer: str, accounts: Accounts) -> Login:
         account = accounts.get(name)
-        if account is not None and self._digest(account, password) in self._right:
+        if account is not None and self._remembers(account, password):
             return Login(account.name, account.role)
         keys = self._keys(name, peer)
         if wait := self._throttle.wait(keys):
             raise TooManyTries(wait)
-        with self._hashing:
+        with self._turn(is_known=len(keys) == 1):
             if not (account and account.hashed) and any(each.hashed for each in accounts.values()):
                 _DECOY.has(password)  # every name takes as long as one in the file
-            is_right = account is not None and account.has(password)
+            is_right = account is not None and (
+                self._remembers(account, password) or account.has(password)
+            )
         if account is None or not is_right:
             self._refuse(account, peer, keys)
         self._right.add(self._digest(account, password))
         self._known.add(known_key(name, peer))
         return Login(account.name, account.role)
+
+    @contextmanager
+    def _turn(self, *, is_known: bool) -> Iterator[None]:
+        """Take the turn to hash a password, which one has at a time.
+
+        Few may wait for it whose place is not known: guesses from many peers would take all of the
+        web UI's threads.
+
+        Raises:
+            TooManyTries: they wait already.
+        """
+        if is_known:
+            with self._hashing:
+                yield
+        elif self._strangers.acquire(blocking=False):
+            try:
+                with self._hashing:
+                    yield
+            finally:
+                self._strangers.release()
+        else:
+            raise TooManyTries(1)
 
     def _keys(self, name: str, peer: str) -> list[Key]:
         """Return what a wrong password counts for.
@@ -277,7 +309,7 @@ class Logins:
         lock nobody out of a known place.
         """
         known = known_key(name, peer)
-        return [known] if known in self._known else [peer_key(peer), Key("user", name)]
+        return [known] if known in self._known else [peer_key(peer), Key("user", name[:LONGEST])]
 
     def _refuse(self, account: Account | None, peer: str, keys: list[Key]) -> NoReturn:
         """Log the refusal without an unknown name, which may be a password."""
@@ -287,6 +319,10 @@ class Logins:
             whom = f"{peer}; a proxy belongs in trusted_proxies" if key.kind == "peer" else who
             logger.warning("too many wrong logins, refused for a while: %s %s", key.kind, whom)
         raise WrongLogin("wrong name or password")
+
+    def _remembers(self, account: Account, password: str) -> bool:
+        """Return whether this password of this account was right lately."""
+        return self._digest(account, password) in self._right
 
     def _digest(self, account: Account, password: str) -> bytes:
         """Return the digest of this password of this account as it is now."""

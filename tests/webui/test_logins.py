@@ -4,7 +4,7 @@ import logging
 import threading
 from base64 import b64encode
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from pyspider_zk.webui.logins import (
     LASTS,
     PER_PEER,
     PER_USER,
+    STRANGERS,
     Key,
     Login,
     Logins,
@@ -300,3 +301,22 @@ def test_one_password_is_hashed_at_a_time(logins: Logins, monkeypatch: pytest.Mo
         tries = [pool.submit(logins.find, basic("olga", str(number))) for number in range(2)]
     assert [type(each.exception()) for each in tries] == [WrongLogin, WrongLogin]
     assert met == []
+
+
+def test_guesses_from_many_peers_leave_threads_to_others(
+    logins: Logins, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logins.find(basic("olga", PASSWORD, "198.51.100.7"))
+    may_go = threading.Event()
+    monkeypatch.setattr(accounts, "check_password_hash", lambda *_: not may_go.wait(60))
+
+    def guess(peer: str) -> Future[Login | None]:
+        return pool.submit(logins.find, basic("olga", "guess", peer))
+
+    with ThreadPoolExecutor(STRANGERS + 2) as pool:
+        guesses = [guess(f"192.0.2.{number}") for number in range(STRANGERS + 1)]
+        (refused,), _ = wait(guesses, 60, FIRST_COMPLETED)
+        guesses[guesses.index(refused)] = guess("198.51.100.7")
+        may_go.set()
+    assert isinstance(refused.exception(), TooManyTries)
+    assert {type(each.exception()) for each in guesses} == {WrongLogin}
