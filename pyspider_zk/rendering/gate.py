@@ -10,7 +10,9 @@ import socket
 import struct
 from asyncio import StreamReader, StreamWriter
 from collections.abc import Collection, Iterable
+from concurrent.futures import Executor
 from contextlib import suppress
+from functools import partial
 from ipaddress import ip_address, ip_network
 from typing import Self
 
@@ -68,13 +70,18 @@ class Reach:
 class Gate:
     """Context manager of a SOCKS proxy on loopback, for one page.
 
+    Args:
+        url: of the page, for the log.
+        resolvers: see ``addresses``.
+
     Attributes:
         fault: why the last connection was not made; empty: it was.
     """
 
-    def __init__(self, reach: Reach, url: str) -> None:
+    def __init__(self, reach: Reach, url: str, resolvers: Executor) -> None:
         self._reach = reach
         self._url = url
+        self._resolvers = resolvers
         self._links: set[asyncio.Task[None]] = set()
         self._told: set[str] = set()
         self.fault = ""
@@ -128,7 +135,7 @@ class Gate:
             OSError: there is none.
         """
         last = OSError("no address")
-        for address in await addresses(host, port):
+        for address in await addresses(host, port, self._resolvers):
             if refusal := self._reach.refusal(address, port):
                 self._tell(refusal)
                 last = PermissionError(0, refusal)
@@ -146,13 +153,17 @@ class Gate:
             logger.warning("%.200r may not connect: %s", self._url, refusal)
 
 
-async def addresses(host: str, port: int) -> list[str]:
+async def addresses(host: str, port: int, resolvers: Executor) -> list[str]:
     """Return the addresses of a host.
+
+    Args:
+        resolvers: the threads of its page: a name that is slow holds up that page alone.
 
     Raises:
         OSError: it has none.
     """
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    ask = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
+    found = await asyncio.get_running_loop().run_in_executor(resolvers, ask)
     return list(dict.fromkeys(str(each[4][0]) for each in found))
 
 

@@ -79,8 +79,9 @@ class RenderedPage:
         """
         lose = lambda _: self._lose("Chromium ended, and is started anew")  # noqa: E731
         browser.on("disconnected", lose)
-        context = await self._context(browser)
+        opening = asyncio.ensure_future(self._context(browser))
         try:
+            context = await asyncio.shield(opening)
             self._page = await context.new_page()
             self._session = await context.new_cdp_session(self._page)
             await self._prepare(context, self._page, self._session)
@@ -89,8 +90,9 @@ class RenderedPage:
             browser.remove_listener("disconnected", lose)
             for task in self._tasks:
                 task.cancel()
-            with suppress(Error):  # it ended with its browser
-                await context.close()
+            closing = asyncio.ensure_future(_close(opening))
+            if opening.done():  # otherwise it closes when it comes
+                await closing
 
     async def render(self, until: float) -> dict[str, Any]:
         """Return the page as it is when nothing is requested any more, or at a time.
@@ -282,6 +284,11 @@ class RenderedPage:
         found = await session.send("Runtime.evaluate", {"expression": expression, **place})
         content: str | None = found["result"].get("value")
         return content
+
+
+async def _close(opening: Awaitable[BrowserContext]) -> None:
+    with suppress(Error):  # it ended with its browser
+        await (await opening).close()
 
 
 def failed(request: RenderRequest, error: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import signal
 import socket
 from asyncio import timeout_at
 from collections.abc import Awaitable, Callable, Sequence
-from concurrent.futures import Future, InvalidStateError
+from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -42,6 +42,7 @@ logger = logging.getLogger(__name__)
 
 BODY_LIMIT = 16 * 2**20  # bytes of a request
 BEAT = 1.0  # seconds
+RESOLVERS = 4  # threads of one page that resolve names
 
 Answer = Callable[[HTTPServerRequest], Awaitable[Response]]
 
@@ -160,10 +161,12 @@ class Renderer:
     ) -> dict[str, Any]:
         settings = self._settings
         host, port = asked.place
+        resolvers = ThreadPoolExecutor(RESOLVERS, "renderer resolves")
+        held.callback(resolvers.shutdown, wait=False, cancel_futures=True)
         async with timeout_at(until):
-            found = [] if asked.proxy else await addresses(host, port)
+            found = [] if asked.proxy else await addresses(host, port, resolvers)
             reach = Reach(settings.forbidden_networks, settings.renderer_networks, found, port)
-            gate = await held.enter_async_context(Gate(reach, asked.url))
+            gate = await held.enter_async_context(Gate(reach, asked.url, resolvers))
             browser = await self._chromium.browser()
             page = RenderedPage(asked, gate, settings.page_limit)
             await held.enter_async_context(page.opened(browser))

@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -10,12 +11,13 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pyspider_zk.errors import MissingService
 from pyspider_zk.rendering import chromium
-from tests.rendering.conftest import LIMIT, ScriptedSite, SiteRequest, rendering
+from tests.rendering.conftest import LIMIT, RendererPort, ScriptedSite, SiteRequest, rendering
 from tests.support.crawling_cluster import children
 from tests.support.processes import ROOT
 
@@ -176,3 +178,27 @@ def test_a_missing_program_is_named_with_its_remedy() -> None:
 def test_memory_of_a_process_that_ended_is_none(tmp_path: Path) -> None:
     assert chromium.memory_of(1, tmp_path) == 0
     assert chromium.memory_of(os.getpid()) > 2**20
+
+
+def test_names_that_are_slow_to_resolve_hold_their_own_page_alone(
+    renderer: RendererPort, site: ScriptedSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resolve, may_go, begun = socket.getaddrinfo, threading.Event(), threading.Semaphore(0)
+
+    def slowly(host: Any, *rest: Any, **more: Any) -> Any:
+        if not str(host).endswith("slow.example"):
+            return resolve(host, *rest, **more)
+        begun.release()
+        may_go.wait(LIMIT)
+        raise socket.gaierror(socket.EAI_AGAIN, "no name server answers")
+
+    monkeypatch.setattr(socket, "getaddrinfo", slowly)
+    names = "".join(f"<img src='http://r{number}.slow.example/'>" for number in range(40))
+    with ThreadPoolExecutor(1) as pool:
+        hostile = pool.submit(renderer.render, site.page("/names", names))
+        for _ in range(40):  # so many threads as there are for it
+            begun.acquire(timeout=0.2)
+        page = renderer.render(site.page("/other", "<p>here</p>"), timeout=LIMIT / 4)
+        may_go.set()
+        assert hostile.result()["status_code"] == 200
+    assert (page["status_code"], "here" in page["content"]) == (200, True)
