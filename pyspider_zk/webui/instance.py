@@ -1,5 +1,6 @@
 """Instance: the object to name as pyspider's ``--webui-instance``."""
 
+import re
 import signal
 import threading
 import time
@@ -56,8 +57,14 @@ PATIENCE = 1.0
 WsgiApp = Callable[[dict[str, Any], Any], Iterable[bytes]]
 
 
+_TRIAL = re.compile("/+debug/.+/run")
+
+
 class RequestsInHand:
-    """A WSGI application that knows which requests it is answering. Threads: any."""
+    """A WSGI application that knows which requests it is answering. Threads: any.
+
+    Trials of scripts are left out: they have limits of their own, and a page is fetched first.
+    """
 
     def __init__(self, inner: WsgiApp, clock: Callable[[], float] = time.monotonic) -> None:
         self._inner = inner
@@ -66,6 +73,8 @@ class RequestsInHand:
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         """Answer a request."""
+        if _TRIAL.fullmatch(environ.get("PATH_INFO", "")):
+            return self._inner(environ, start_response)
         thread = threading.get_ident()
         self._since[thread] = self._clock()
         try:

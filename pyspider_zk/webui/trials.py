@@ -37,7 +37,7 @@ def run_apart(trial: Callable[..., str], project: Mapping[str, Any], *rest: Any)
         if not (child := _fork()):
             _answer(parent, writer, lambda: trial(project, *rest, mark.limit))
         os.close(writer)
-        answer, overdue = _read(reader, mark)
+        answer, overdue = _read(reader, mark, child)
         if overdue or not answer:
             os.kill(child, signal.SIGKILL)
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
@@ -80,8 +80,11 @@ def _connect(finder: ProjectFinder) -> None:
     finder.get_projectdb = lambda: copied
 
 
-def _read(reader: int, mark: TaskMark) -> tuple[bytes, bool]:
-    """Return what was answered until the process ended, and whether its time was over before."""
+def _read(reader: int, mark: TaskMark, child: int) -> tuple[bytes, bool]:
+    """Return what was answered until the process ended, and whether its time was over before.
+
+    Processes of the script's own may keep the pipe open for longer.
+    """
     answer, overdue = bytearray(), 0
     with os.fdopen(reader, "rb", buffering=0) as pipe:
         while overdue <= GRACE:
@@ -89,6 +92,8 @@ def _read(reader: int, mark: TaskMark) -> tuple[bytes, bool]:
                 if not (part := pipe.read(1 << 16)):
                     break
                 answer += part
+            elif os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+                break
             else:
                 overdue = overdue + 1 if mark.is_overdue else 0
     return bytes(answer), overdue > GRACE

@@ -370,6 +370,8 @@ def test_a_request_is_in_hand_until_it_is_answered() -> None:
     assert requests.age == 0
     assert list(requests({}, None)) == [b"answer"]
     assert (seen, requests.age) == ([7], 0)
+    assert list(requests({"PATH_INFO": "/debug/p/run"}, None)) == [b"answer"]
+    assert seen == [7, 0]  # a trial takes as long as its page and its script may
 
 
 def test_a_request_that_fails_is_not_in_hand() -> None:

@@ -46,6 +46,13 @@ class Handler(BaseHandler):
     def parse(self, response):
         return lxml.html.fromstring(response.text).findtext('.//title')
 
+    def leave_a_process(self):
+        if not os.fork():
+            time.sleep(20)
+            open(os.environ['ENDED'], 'w').close()
+            os._exit(0)
+        return 'left'
+
     def die(self):
         os.kill(os.getpid(), 9)
 
@@ -99,6 +106,15 @@ def test_faults_of_script_and_fetch_are_told_with_a_traceback(try_out: Try) -> N
     assert "ValueError: the script" in try_out("fail")["logs"]
     assert "SyntaxError" in try_out("good", "class:")["logs"]
     assert "OSError: nobody fetches" in try_out("good", url="http://away.example/")["logs"]
+
+
+def test_a_process_that_a_trial_leaves_does_not_hold_it(
+    try_out: Try, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ENDED", str(tmp_path / "ended"))
+    with configured(app.config, {"process_time_limit": 0}):
+        assert try_out("leave_a_process")["result"] == "left"
+    assert not (tmp_path / "ended").exists()
 
 
 @pytest.mark.slow
