@@ -231,7 +231,7 @@ class Router:
 def newest(answers: Iterable[list[Entry]], limit: int) -> list[Entry]:
     """Merge the latest tasks of some members, newest first."""
     merged = heapq.merge(*answers, key=lambda entry: entry[0], reverse=True)
-    return list(islice(merged, limit))
+    return list(islice(merged, max(0, limit)))
 
 
 def _union(answers: list[dict[str, Any]]) -> dict[str, Any]:

@@ -344,8 +344,10 @@ class ClusterFetcher(Fetcher):
         """Fetch a task and return its page, packed; blocks as long as that takes.
 
         Raises:
-            Fault: it cannot be fetched.
+            Fault: it cannot be fetched, or not yet.
         """
+        if self.inqueue is not None and not self._running:
+            raise Fault(503, "fetch: this fetcher is starting, or ends")
         try:
             check_fetchable(task)
         except BadMessage as error:

@@ -10,6 +10,7 @@ from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 import pytest
+from pyspider.libs.fetchable import readable_rules
 
 from tests.patches.conftest import fetch, serving
 
@@ -108,8 +109,17 @@ def test_of_a_robots_txt_only_the_beginning_counts(fetcher: Any, hostile: str) -
     assert len(rules.default_entry.rulelines) < 500 * 1024
 
 
+def test_of_the_odd_lines_of_a_robots_txt_only_some_are_tried() -> None:
+    odd = [f"Disallow: http://[::1]/{number}" for number in range(3000)]
+    rules = ["User-agent: *", "Disallow: /x", "", "Allow: /[y]", "no rule", *odd, "[", "Allow: /z"]
+    assert readable_rules(rules)[:4] == ["User-agent: *", "Disallow: /x", "", "Allow: /[y]"]
+    assert readable_rules(rules)[4:] == [*odd[:999], "Allow: /z"]
+    assert readable_rules(["Disallow: http://[x", "Allow: /"]) == ["Allow: /"]
+
+
 TOGETHER = """
 import resource, sys
+from pyspider.libs.fetchable import readable_rules
 from pyspider.fetcher import Fetcher
 from tornado import gen
 

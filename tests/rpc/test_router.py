@@ -145,7 +145,9 @@ def test_pause_states_are_united(serve: Serve, route: Route) -> None:
     assert router.get_projects_pause_status() == {"a": True, "b": False}
 
 
-@pytest.mark.parametrize(("limit", "times"), [(0, []), (3, [9, 8, 7]), (100, [9, 8, 7, 5, 1])])
+@pytest.mark.parametrize(
+    ("limit", "times"), [(-5, []), (0, []), (3, [9, 8, 7]), (100, [9, 8, 7, 5, 1])]
+)
 def test_the_newest_tasks_come_first_up_to_the_limit(
     serve: Serve, route: Route, limit: int, times: list[int]
 ) -> None:

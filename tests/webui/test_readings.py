@@ -33,3 +33,18 @@ def test_nobody_waits_again_for_what_did_not_answer_just_now() -> None:
     now[0] += FRESH_FOR + 0.1
     with pytest.raises(Unavailable, match="silent"):
         readings.recent()
+
+
+def test_who_looks_up_whom_to_ask_has_the_last_reading_while_another_is_made() -> None:
+    looks = [Cluster(Meta(slots), Assignment.vacant(slots)) for slots in (1, 2)]
+    meanwhile: list[Cluster] = []
+
+    def read() -> Cluster:
+        if len(looks) == 1:
+            meanwhile.append(readings.recent())
+        return looks.pop(0)
+
+    readings = Readings(read, lambda: 50.0)
+    first = readings.read()
+    readings.read()
+    assert meanwhile == [first]

@@ -35,7 +35,7 @@ class Readings:
     """Reader of the cluster that caches the last reading for looking up members to call.
 
     It also caches a failure: an answer does not wait twice for a ZooKeeper that is silent.
-    Threads: one.
+    Threads: any.
     """
 
     def __init__(
@@ -48,12 +48,12 @@ class Readings:
 
     def read(self) -> Cluster:
         """Return the current cluster, or raise ``ClusterError``."""
-        self._known = None
+        found = None
         try:
-            self._known = self._read()
-            return self._known
+            found = self._read()
+            return found
         finally:
-            self._at = self._clock()
+            self._known, self._at = found, self._clock()
 
     def recent(self) -> Cluster:
         """Return the cluster as it was at most a second ago, or raise ``ClusterError``."""

@@ -160,7 +160,9 @@ class PageQuerySchema(Schema):
     """Some of many."""
 
     offset = fields.Integer(
-        load_default=0, validate=validate.Range(0), metadata=about("how many to leave out")
+        load_default=0,
+        validate=validate.Range(0, 2**31 - 1),
+        metadata=about("how many to leave out"),
     )
     limit = fields.Integer(
         load_default=100,

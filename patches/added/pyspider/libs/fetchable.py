@@ -27,6 +27,7 @@ _ORIGINS = 1000  # that a process remembers; the links of a page are mostly of o
 
 _ODD = re.compile(r"[^\x00-\x7f]|[\[\]]")
 _SHORT = 1000  # digits and fewer are a number
+_MOST_TRIES = 1000  # lines of a robots.txt that Python's parser may fail at
 
 _PROXIES = ("http", "socks4", "socks4a", "socks5", "socks5h")
 
@@ -190,13 +191,27 @@ def proxy_of(address: str) -> Proxy:
 
 
 def readable_rules(lines: Iterable[str]) -> list[str]:
-    """Return the lines of a robots.txt, without those that Python's parser cannot read."""
-    return [line for line in lines if _is_readable(line)]
+    """Return the lines of a robots.txt, without those that Python's parser cannot read.
+
+    It fails at hosts and numbers only. Odd lines are tried, which takes time: so many, and no more.
+    """
+    tries = iter(range(_MOST_TRIES))
+    return [
+        line
+        for line in lines
+        if not line  # between two entries
+        or (
+            ":" in line
+            and (not _is_odd(line) or (next(tries, None) is not None and _is_readable(line)))
+        )
+    ]
+
+
+def _is_odd(line: str) -> bool:
+    return len(line) >= _SHORT or bool(_ODD.search(line))
 
 
 def _is_readable(line: str) -> bool:
-    if len(line) < _SHORT and not _ODD.search(line):
-        return True  # the parser fails at hosts and numbers only; to try each line takes time
     try:
         RobotFileParser().parse(["User-agent: *", line])
     except ValueError:
