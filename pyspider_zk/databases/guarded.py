@@ -46,15 +46,25 @@ CERTAIN = (
 )
 """sqlite's error codes for faults of the file, never of the request."""
 
-LOCKED = (
+SERVERS_CERTAIN = (
     "55P03",  # PostgreSQL: the lock was not free in time
     "40P01",  # a deadlock
     "40001",  # another transaction came first
+    "53100",  # the disk is full
+    "53200",  # there is no memory left
+    "53300",  # there are too many connections
+    "58030",  # the disk cannot be read or written
     1205,  # MariaDB and MySQL: the lock was not free in time
     1206,  # there is no room for more locks
     1213,  # a deadlock
+    1021,  # the disk is full
+    1026,  # a file cannot be written
+    1114,  # there is no room for more rows
 )
-"""Servers' error codes for what others hold, never for the request: a probe would not see it."""
+"""Servers' error codes for what others hold and what is used up, never for the request.
+
+A probe would not see it.
+"""
 
 BLAMELESS = (
     ArithmeticError,
@@ -269,7 +279,7 @@ def is_certain(error: Exception) -> bool:
     """Return whether an error is unambiguous; sqlite's extended codes have it in the low byte."""
     code = getattr(error, "sqlite_errorcode", None)
     return (isinstance(code, int) and code & 0xFF in CERTAIN) or any(
-        code in LOCKED for cause in _causes(error) for code in _server_codes(cause)
+        code in SERVERS_CERTAIN for cause in _causes(error) for code in _server_codes(cause)
     )
 
 

@@ -24,15 +24,21 @@ RAISE = {
     "mariadb": "SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = {}, MESSAGE_TEXT = 'held'",
 }
 CODES: dict[str, dict[str | int, bool]] = {
-    "postgresql": {"55P03": True, "40P01": True, "40001": True, "23505": False, "P0001": False},
-    "mariadb": {1205: True, 1206: True, 1213: True, 1062: False, 1644: False},
+    "postgresql": {
+        **dict.fromkeys(["55P03", "40P01", "40001", "53100", "53200", "53300", "58030"], True),
+        **dict.fromkeys(["23505", "P0001"], False),
+    },
+    "mariadb": {
+        **dict.fromkeys([1205, 1206, 1213, 1021, 1026, 1114], True),
+        **dict.fromkeys([1062, 1644], False),
+    },
 }
-"""Errors that servers tell, and whether somebody else is their cause."""
+"""Errors that servers tell, and whether something other than the request is their cause."""
 
 RAISED = [
-    pytest.param(scheme, code, is_held, marks=marker)
+    pytest.param(scheme, code, is_outage, marks=marker)
     for scheme, (fixture, marker) in SERVERS.items()
-    for code, is_held in CODES[fixture].items()
+    for code, is_outage in CODES[fixture].items()
 ]
 
 
@@ -131,11 +137,11 @@ def test_the_pauses_grow_while_a_row_is_locked_although_the_server_answers(
 
 
 @pytest.mark.parametrize("is_wrapped", [True, False])
-@pytest.mark.parametrize(("scheme", "code", "is_held"), RAISED)
-def test_only_what_others_hold_is_an_outage_though_the_server_answers(
+@pytest.mark.parametrize(("scheme", "code", "is_outage"), RAISED)
+def test_what_others_hold_or_fill_is_an_outage_though_the_server_answers(
     scheme: str,
     code: str | int,
-    is_held: bool,
+    is_outage: bool,
     is_wrapped: bool,
     request: pytest.FixtureRequest,
     tmp_path: Path,
@@ -145,9 +151,9 @@ def test_only_what_others_hold_is_an_outage_though_the_server_answers(
         database, breaker = made.connect("task"), Breaker("taskdb")
         with database._connections.engine.connect() as link:
             ask = link.exec_driver_sql if is_wrapped else link.connection.cursor().execute
-            with pytest.raises(DatabaseAway if is_held else Exception):
+            with pytest.raises(DatabaseAway if is_outage else Exception):
                 Guarded(database, breaker).ask(partial(ask, RAISE[fixture].format(code)))
-        assert breaker.is_open == is_held
+        assert breaker.is_open == is_outage
 
 
 def test_the_number_of_another_error_is_no_code() -> None:
