@@ -217,10 +217,8 @@ class ZooKeeperServer(Server):
     def _command(self, port: int) -> list[str]:
         self._data.mkdir(exist_ok=True)
         config = self.folder / "zoo.cfg"
-        config.write_text(
-            _ZOOKEEPER_CONFIG.format(port=port, address=LOOPBACK, data=self._data),
-            encoding="utf-8",
-        )
+        settings = _ZOOKEEPER_CONFIG.format(port=port, address=LOOPBACK, data=_property(self._data))
+        config.write_text(settings, encoding="ascii")
         return [
             programs.java(os.environ),
             "-Xmx256m",
@@ -302,6 +300,13 @@ def any_free() -> int:
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.bind((LOOPBACK, 0))
         return int(probe.getsockname()[1])
+
+
+def _property(value: object) -> str:
+    """Return a value as Java reads it from a file of properties, which is ISO 8859-1."""
+    raw = str(value).replace("\\", "\\\\").encode("utf-16-be", "surrogatepass")
+    units = [int.from_bytes(raw[at : at + 2], "big") for at in range(0, len(raw), 2)]
+    return "".join(chr(unit) if 32 <= unit < 127 else f"\\u{unit:04x}" for unit in units)
 
 
 def _request(*words: str) -> bytes:

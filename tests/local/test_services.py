@@ -72,6 +72,17 @@ def test_zookeeper_keeps_what_it_acknowledged_when_it_is_killed(tmp_path, faults
 
 
 @pytest.mark.zk
+@pytest.mark.usefixtures("needs_zookeeper")
+def test_zookeeper_keeps_its_data_in_its_folder_whatever_that_is_called(tmp_path):
+    folder = tmp_path / "Müller \\u0041 🕷"
+
+    with ZooKeeperServer(folder) as server:
+        remember(server)
+
+    assert (folder / "data" / "version-2").is_dir()
+
+
+@pytest.mark.zk
 def test_short_sessions_are_possible(zookeeper):
     client = KazooClient(zookeeper.address, timeout=2)
     client.start()
