@@ -25,6 +25,7 @@ _LOCK = "up.lock"
 _NOTE = "up.json"
 _OURS = 0o600
 _OUR_FOLDER = 0o700
+_CUTTING = "#?\t\r\n"  # pyspider reads no path of an sqlite file with one of them as it is written
 _OPEN = "others can enter it: run `chmod 700 {}`, or name another folder with --data-path"
 
 
@@ -74,8 +75,10 @@ def claimed(folder: Path) -> Iterator[None]:
 
     Raises:
         ClusterError: a cluster runs there already.
-        ConfigError: it is no folder that we can write to, or others can enter it.
+        ConfigError: it is no folder that we can write to, others can enter it, or no URL of a
+            database can have its path.
     """
+    _check_path(folder)
     with _opened_lock(folder) as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -186,6 +189,16 @@ def with_password(url: str, password_file: str) -> str:
     scheme, _, place = url.partition("://")
     password = quote(read_cluster_secret(Path(password_file)), safe="")
     return f"{scheme}://:{password}@{place.rpartition('@')[2]}"
+
+
+def _check_path(folder: Path) -> None:
+    path = str(folder.resolve())
+    for character in _CUTTING:
+        if character in path:
+            remedy = "name another folder with --data-path"
+            raise ConfigError(
+                [f"data path {path!r}: URLs of databases cannot have {character!r}; {remedy}"]
+            )
 
 
 def _opened_lock(folder: Path) -> TextIO:

@@ -48,6 +48,17 @@ def test_a_folder_that_others_can_enter_or_write_to_is_refused_and_left_as_it_is
         pass
 
 
+@pytest.mark.parametrize("character", ["#", "?", "\t", "\n", "\r"])
+def test_a_path_that_ends_early_in_a_url_is_refused_before_anything_is_made(tmp_path, character):
+    folder = tmp_path / f"c{character}d" / "data"
+
+    with pytest.raises(ConfigError) as refused:
+        claimed(folder).__enter__()
+
+    assert f"cannot have {character!r}; name another folder with --data-path" in str(refused.value)
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.usefixtures("as_nobody")
 def test_in_a_folder_of_another_user_nobody_is_told_what_runs():
     with tempfile.TemporaryDirectory() as folder:
