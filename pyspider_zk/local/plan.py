@@ -17,7 +17,8 @@ from pyspider_zk.local.folder import CommonAddresses, with_login, zookeeper_envi
 from pyspider_zk.metrics.targets import TARGETS, on_free_port
 from pyspider_zk.secret_files import read_cluster_secret
 
-PROGRAM = (sys.executable, "-m", "pyspider_zk.cli.main")
+# Without -P, files of the current folder would be taken for modules.
+PROGRAM = (sys.executable, "-P", "-m", "pyspider_zk.cli.main")
 NAME_VARIABLE = "PYSPIDER_ZK_NAME"
 METRICS_VARIABLE = "PYSPIDER_ZK_METRICS"
 SCHEDULER_NAME = "up-{number}"

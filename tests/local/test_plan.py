@@ -1,5 +1,6 @@
 """From a plan to the commands of its processes."""
 
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -78,6 +79,15 @@ def test_every_process_is_told_where_everything_is():
         assert command.environ["TASKDB"] == ADDRESSES.taskdb
         assert command.environ["PROJECTDB"] == ADDRESSES.projectdb
         assert command.environ["RESULTDB"] == ADDRESSES.resultdb
+
+
+def test_no_process_runs_what_lies_in_the_current_folder_in_place_of_a_module(tmp_path):
+    (tmp_path / "random.py").write_text("raise SystemExit('not the module')")
+
+    line = scheduler_command(ProcessPlan(), ADDRESSES, 0).line
+    done = subprocess.run([*line, "--help"], cwd=tmp_path, capture_output=True, text=True)
+
+    assert done.returncode == 0, done.stderr
 
 
 def test_no_password_is_an_argument_or_shown():
