@@ -40,12 +40,13 @@ INJECTION = "x\n      hostNetwork: true"
         ({"networkPolicy": {"crawl": [{}]}}, "networkPolicy.crawl"),
         ({"config": {"taskdb": "mysql://u:p@h/t"}}, "config"),
         ({"config": {"zookeeper": {"secret": "a secret that all can read"}}}, "config.zookeeper"),
+        ({"config": {"zookeeper": {"alert_webhook": "https://h/key"}}}, "config.zookeeper"),
         ({"config": {"zookeeper": {"drain": 600}}}, "config.zookeeper"),
         ({"config": {"webui": {"password": "a password that all can read"}}}, "config.webui"),
         ({"monitoring": {"from": []}}, "monitoring.from"),
         ({"autoscaling": {"scheduler": {"age": 0}}}, "autoscaling.scheduler.age"),
         (
-            {"autoscaling": {"fetcher": {"max": 2}}, "fetcher": {"replicas": 3}},
+            {"autoscaling": {"enabled": True, "fetcher": {"max": 2}}, "fetcher": {"replicas": 3}},
             "autoscaling.fetcher",
         ),
         ({"config": {"zookeeper": {"metrics": "0.0.0.0:1"}}}, "config.zookeeper"),
@@ -56,6 +57,11 @@ def test_a_value_that_cannot_be_is_refused_by_name(values: dict[str, Any], named
     with pytest.raises(RefusedValues) as refused:
         render(values)
     assert named in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["scheduler", "fetcher", "processor"])
+def test_without_autoscaling_its_limits_are_none(name: str) -> None:
+    assert render({name: {"replicas": 100}})
 
 
 def test_a_release_s_name_that_is_too_long_is_refused() -> None:
