@@ -73,6 +73,10 @@ def test_only_who_must_reaches_the_internet() -> None:
     }
 
 
+def test_no_setting_depends_on_how_many_schedulers_there_are() -> None:
+    assert "PYSPIDER_ZK_AWAIT_MEMBERS" not in SERVICES["scheduler"]["environment"]
+
+
 @pytest.mark.parametrize("service", ["scheduler", "fetcher"])
 def test_what_drains_is_not_killed_before(service: str) -> None:
     said = SERVICES[service]
