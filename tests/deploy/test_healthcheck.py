@@ -52,6 +52,11 @@ def test_who_does_its_work_is_healthy(environ: dict[str, str]) -> None:
     assert checked(environ) == (0, "")
 
 
+def test_it_is_asked_past_the_proxy_of_the_container(environ: dict[str, str]) -> None:
+    proxies = dict.fromkeys(["http_proxy", "https_proxy"], f"http://{LOOPBACK}:1")
+    assert checked({**environ, **proxies}) == (0, "")
+
+
 def test_who_does_not_is_not_and_the_reason_is_told(
     environ: dict[str, str], works: dict[str, bool]
 ) -> None:
