@@ -170,6 +170,11 @@ def test_nothing_is_said_twice(unit: Unit) -> None:
     assert twice <= {"Environment", "LoadCredential", *LISTS}
 
 
+def test_a_renderer_is_told_to_end_before_its_browser() -> None:
+    (renderer,) = [unit for unit in UNITS if "renderer" in unit.name]
+    assert renderer.service["KillMode"] == ["mixed"]
+
+
 def test_the_folders_of_secrets_are_closed() -> None:
     lines = (FOLDER / "pyspider-zk.tmpfiles.conf").read_text(encoding="utf-8").splitlines()
     folders = {path: (mode, owner) for _, path, mode, owner, *_ in map(str.split, lines[1:])}
