@@ -51,6 +51,7 @@ def _file(path: str) -> DatabaseFileFacts:
         return DatabaseFileFacts(path, folder_is_writable=folder_is_writable)
     except OSError as error:
         return DatabaseFileFacts(path, exists=True, fault=error.strerror or str(error))
+    has_wal = header[_MODE_AT : _MODE_AT + 1] == bytes([_WAL])
     return DatabaseFileFacts(
         path=path,
         exists=True,
@@ -59,8 +60,8 @@ def _file(path: str) -> DatabaseFileFacts:
         mode=mode,
         is_sqlite=not header or header.startswith(_MAGIC),
         encoding=_encoding(header),
-        has_wal=header[_MODE_AT : _MODE_AT + 1] == bytes([_WAL]),
-        fault=_read_fault(path),
+        has_wal=has_wal,
+        fault=_read_fault(Path(path).resolve(), has_wal=has_wal),
     )
 
 
@@ -74,9 +75,11 @@ def _encoding(header: bytes) -> str:
     return _ENCODINGS.get(number, f"encoding {number}")
 
 
-def _read_fault(path: str) -> str:
+def _read_fault(path: Path, *, has_wal: bool) -> str:
     """Return why a file cannot be read, without changing it."""
-    uri = f"{Path(path).resolve().as_uri()}?mode=ro"
+    uri = f"{path.as_uri()}?mode=ro"
+    if has_wal and not any(Path(f"{path}-{end}").exists() for end in ("wal", "shm")):
+        uri += "&immutable=1"  # nobody has it open, and a reader would make these files
     try:
         with closing(sqlite3.connect(uri, timeout=SQLITE_PATIENCE, uri=True)) as link:
             link.execute("SELECT count(*) FROM sqlite_master").fetchone()

@@ -173,3 +173,16 @@ def test_a_folder_that_is_missing_is_a_failure(examined: Examine, tmp_path: Path
 def test_a_kind_that_is_not_supported(examined: Examine) -> None:
     found = examined("settings", databases={"taskdb": "mongodb+taskdb://127.0.0.1/x"})
     assert "MongoDB is not supported" in graded(found, Grade.FAILED)
+
+
+def test_a_database_that_is_looked_at_gets_no_files_beside_it(
+    examined: Examine, tmp_path: Path
+) -> None:
+    file = tmp_path / "task.db"
+    with closing(sqlite3.connect(file)) as database:
+        database.execute("PRAGMA journal_mode=WAL")
+        database.execute("CREATE TABLE taskdb_a (taskid)")
+
+    examined("taskdb", databases={"taskdb": f"sqlite+taskdb:///{file}"})
+
+    assert list(tmp_path.iterdir()) == [file]
