@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from html.parser import HTMLParser
+from http.client import HTTPException
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -84,7 +85,7 @@ def foreign(start: str) -> DemoSite:
     try:
         with urllib.request.urlopen(start, timeout=PATIENCE) as answer:  # noqa: S310 - checked
             return DemoSite(start, answer.read().decode("utf-8", "replace"))
-    except OSError as error:
+    except (OSError, ValueError, HTTPException) as error:  # the latter two of odd addresses
         raise ClusterError(f"{start} does not answer: {error}") from error
 
 

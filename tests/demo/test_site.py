@@ -63,7 +63,9 @@ def test_a_folder_without_a_start_page_is_refused(tmp_path: Path) -> None:
         pass
 
 
-@pytest.mark.parametrize("start", ["file:///etc/passwd", "index.html", "http://127.0.0.1:1/"])
+@pytest.mark.parametrize(
+    "start", ["file:///etc/passwd", "index.html", "http://127.0.0.1:1/", "http://h/a b", "http://["]
+)
 def test_a_start_that_does_not_answer_over_http_is_refused(start: str) -> None:
     with pytest.raises(ClusterError):
         foreign(start)
