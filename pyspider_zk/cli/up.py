@@ -17,6 +17,8 @@ from pyspider_zk.cli.checks import CONFIG_FILE
 from pyspider_zk.cli.status import REFRESH, Observer, Overview, headline, picture
 from pyspider_zk.cli.target import (
     ClusterTarget,
+    GlobalOptions,
+    message_queue_of,
     of_cluster,
     settings_of,
     target,
@@ -31,7 +33,7 @@ from pyspider_zk.databases.connecting import DATABASES
 from pyspider_zk.errors import ClusterError, ConfigError, Mismatch, MissingService, Unavailable
 from pyspider_zk.listening import HIGHEST_PORT
 from pyspider_zk.local.cluster import LocalCluster
-from pyspider_zk.local.plan import ProcessPlan
+from pyspider_zk.local.plan import RENDERER_VARIABLE, ProcessPlan
 from pyspider_zk.rendering.chromium import chromium_program
 from pyspider_zk.terminal import cell, say, tell
 
@@ -140,12 +142,25 @@ def _plan(ctx: click.Context, **given: Any) -> ProcessPlan:
     return ProcessPlan(
         folder=Path(options["data_path"]),
         zookeeper=f"{settings.hosts}{settings.root}" if is_named else None,
-        message_queue=options["message_queue"],
+        message_queue=message_queue_of(options),
         config=Path(config) if config else None,
         settings=settings,
+        options=_shared_options(options),
+        environ=_shared_environ(options),
         **{name: options[name] for name in DATABASES},
         **given,
     )
+
+
+def _shared_options(options: GlobalOptions) -> tuple[str, ...]:
+    logs = ("--logging-config", str(options["logging_config"]))
+    return logs if options["add_sys_path"] else (*logs, "--not-add-sys-path")
+
+
+def _shared_environ(options: GlobalOptions) -> dict[str, str]:
+    proxy = options["phantomjs_proxy"]
+    renderer = {RENDERER_VARIABLE: proxy} if proxy else {}
+    return {"QUEUE_MAXSIZE": str(options["queue_maxsize"]), **renderer}
 
 
 def _renderers(options: dict[str, Any], asked: int | None) -> int:

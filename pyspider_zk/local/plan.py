@@ -47,6 +47,8 @@ class ProcessPlan:
         webui_port: where the web UI listens; None: pyspider's 5000, or any if that is taken.
         config: a config.json for all processes.
         settings: what connections of `up` itself are set to, but for hosts and root.
+        options: global options of all processes.
+        environ: variables of all processes.
     """
 
     folder: Path = Path("data")
@@ -62,6 +64,8 @@ class ProcessPlan:
     webui_port: int | None = None
     config: Path | None = None
     settings: Settings = field(default_factory=Settings)
+    options: tuple[str, ...] = ()
+    environ: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def secret_file(self) -> Path:
@@ -192,8 +196,8 @@ def _command(
     environ |= zookeeper_environ(addresses.zookeeper_password_file)
     if plan.settings.metrics:
         environ[METRICS_VARIABLE] = on_free_port(plan.settings.metrics)
-    where = (*PROGRAM, *config, "--zookeeper", addresses.zookeeper, *folder)
-    return Command(name, (*where, *line), {**environ, **more})
+    where = (*PROGRAM, *config, "--zookeeper", addresses.zookeeper, *folder, *plan.options)
+    return Command(name, (*where, *line), {**plan.environ, **environ, **more})
 
 
 def _renderer(addresses: Addresses, number: int) -> dict[str, str]:

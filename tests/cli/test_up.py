@@ -1,6 +1,8 @@
 """What `up` decides and shows, without any process."""
 
 import io
+from pathlib import Path
+from typing import Never
 
 import pytest
 from rich.console import Console
@@ -8,8 +10,11 @@ from rich.console import Console
 from pyspider_zk.cli import up
 from pyspider_zk.cli.status import Overview
 from pyspider_zk.cluster.records import Assignment, Cluster, Meta
-from pyspider_zk.errors import Mismatch, MissingService, Unavailable
+from pyspider_zk.errors import ClusterError, Mismatch, MissingService, Unavailable
+from pyspider_zk.local.plan import ProcessPlan, component_commands
 from pyspider_zk.rendering import chromium
+from tests.cli.conftest import Run
+from tests.local.test_plan import ADDRESSES
 
 NO_PROXY = {"phantomjs_proxy": None}
 
@@ -104,3 +109,28 @@ def test_with_one_up_starts_a_renderer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chromium, "PROGRAMS", ("true",))
     assert up._renderers(NO_PROXY, None) == 1
     assert up._renderers(NO_PROXY, 3) == 3
+
+
+def test_what_is_said_to_up_is_said_to_its_processes(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "my.conf").touch()
+    plans: list[ProcessPlan] = []
+
+    def planned(plan: ProcessPlan, **_: object) -> Never:
+        plans.append(plan)
+        raise ClusterError("nothing is started")
+
+    monkeypatch.setattr(up, "LocalCluster", planned)
+    run(
+        *("--phantomjs-proxy", "browsers:25555", "--queue-maxsize", "7", "--not-add-sys-path"),
+        *("--logging-config", "my.conf", "--amqp-url", "redis://queue:6379/0", "up"),
+    )
+
+    (plan,) = plans
+    assert plan.message_queue == "redis://queue:6379/0"
+    for command in component_commands(plan, ADDRESSES):
+        assert command.environ["PHANTOMJS_PROXY"] == "browsers:25555"
+        assert command.environ["QUEUE_MAXSIZE"] == "7"
+        assert "--not-add-sys-path" in command.line
+        assert command.line[command.line.index("--logging-config") + 1] == "my.conf"
