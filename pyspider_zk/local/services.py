@@ -1,6 +1,6 @@
 """Real servers for one machine: a ZooKeeper and a Redis as child processes on loopback ports.
 
-Each comes back on the port it had the last time in its folder, if that is free.
+Each begins on the port it had the last time in its folder, if that is free, and stays on its port.
 """
 
 import errno
@@ -96,8 +96,7 @@ class Server(ABC):
     def __init__(self, folder: Path, port: int | None = None, log: Path | None = None) -> None:
         self.folder = folder.resolve()
         self.log = log or self.folder / f"{self.name.lower()}.log"
-        self._wanted_port = port
-        self._port: int | None = None
+        self._port = port  # once it serves there, clients know no other
         self._child: Child | None = None
 
     @abstractmethod
@@ -121,10 +120,10 @@ class Server(ABC):
         self.folder.mkdir(parents=True, exist_ok=True)
         rotate(self.log)
         for _ in range(PORTS_TO_TRY):
-            port = self._wanted_port or preferred_port(self._note)
+            port = self._port or preferred_port(self._note)
             if self._serve(port):
                 return
-            if self._wanted_port is not None:
+            if self._port is not None:
                 break
         raise Unavailable(f"{self.name}: the port {port} is taken by another program")
 
@@ -136,7 +135,7 @@ class Server(ABC):
     @property
     def port(self) -> int:
         """The port it listens on."""
-        if self._port is None:
+        if self._child is None or self._port is None:
             raise RuntimeError(f"{self.name} was never started")
         return self._port
 

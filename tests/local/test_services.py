@@ -117,6 +117,18 @@ def test_a_wanted_port_that_is_taken_is_an_error(tmp_path):
 
 @pytest.mark.redis
 @pytest.mark.usefixtures("needs_redis")
+def test_a_server_whose_port_was_taken_since_is_not_started_at_another(tmp_path):
+    with RedisServer(tmp_path) as server:
+        server.stop()
+        with (
+            socket.create_server(("127.0.0.1", server.port)),
+            pytest.raises(Unavailable, match=f"port {server.port} is taken"),
+        ):
+            server.start()
+
+
+@pytest.mark.redis
+@pytest.mark.usefixtures("needs_redis")
 def test_another_server_on_the_remembered_port_is_not_taken_for_ours(tmp_path):
     with RedisServer(tmp_path / "other") as other:
         (tmp_path / "port").write_text(str(other.port), encoding="ascii")
