@@ -1,6 +1,7 @@
 """Child process that ends with us and does not receive the terminal's Ctrl-C."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,6 +11,8 @@ from pathlib import Path
 from pyspider_zk.components import parent_death
 
 KEPT_LOGS = 3
+LARGEST_LOG = 10_000_000  # bytes
+_TAIL = 65_536  # bytes
 
 
 class Child:
@@ -122,15 +125,34 @@ class Child:
 
 def rotate(log: Path) -> None:
     """Rotate the logs: ``x.log`` becomes ``x.log.1``, and so on up to KEPT_LOGS."""
-    for number in range(KEPT_LOGS, 0, -1):
-        older = log if number == 1 else log.with_name(f"{log.name}.{number - 1}")
-        if older.exists():
-            older.replace(log.with_name(f"{log.name}.{number}"))
+    if log.exists():
+        log.replace(_room(log))
+
+
+def cut(log: Path) -> None:
+    """Rotate a log if it is large, while its writer appends to it.
+
+    What is written between the copy and the cut is lost.
+    """
+    if log.stat().st_size > LARGEST_LOG:
+        shutil.copyfile(log, _room(log))
+        os.truncate(log, 0)
 
 
 def tail(log: Path, lines: int = 15) -> str:
     """Return the last lines of a log; empty if there is none."""
     if not log.exists():
         return ""
-    text = log.read_text(encoding="utf-8", errors="replace")
+    with log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - _TAIL))
+        text = file.read().decode("utf-8", "replace")
     return "\n".join(text.splitlines()[-lines:])
+
+
+def _room(log: Path) -> Path:
+    """Move the old logs on; return the path of the newest of them, which is free then."""
+    for number in range(KEPT_LOGS, 1, -1):
+        older = log.with_name(f"{log.name}.{number - 1}")
+        if older.exists():
+            older.replace(log.with_name(f"{log.name}.{number}"))
+    return log.with_name(f"{log.name}.1")

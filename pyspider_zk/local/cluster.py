@@ -11,6 +11,7 @@ from typing import NamedTuple
 from pyspider_zk.components.wiring import check_login
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import Refused
+from pyspider_zk.local.child import cut
 from pyspider_zk.local.folder import (
     CommonAddresses,
     Running,
@@ -111,7 +112,7 @@ class LocalCluster:
         self._want()
 
     def tick(self) -> None:
-        """Supervise every process; call it several times a second.
+        """Supervise every process and its log; call it several times a second.
 
         Blocks only while it starts a server that died.
 
@@ -123,6 +124,8 @@ class LocalCluster:
                 self._report(f"{server.name} ended unexpectedly and is started again")
                 server.start()
         self._running.supervisor.tick(monotonic())
+        for log in self.plan.logs.glob("*.log"):
+            cut(log)
 
     def scale(self, schedulers: int) -> None:
         """Run this many schedulers from now on; does not block. The highest numbers go first."""

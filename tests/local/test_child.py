@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from pyspider_zk.local.child import KEPT_LOGS, Child, rotate, tail
+from pyspider_zk.local.child import KEPT_LOGS, LARGEST_LOG, Child, cut, rotate, tail
 
 SLEEP = (sys.executable, "-c", "import time; print('here', flush=True); time.sleep(60)")
 DEAF = (
@@ -108,6 +108,29 @@ def test_old_logs_move_on_and_the_oldest_goes(tmp_path):
     kept = sorted(file.name for file in tmp_path.iterdir())
     assert kept == ["x.log", *(f"x.log.{number}" for number in range(1, KEPT_LOGS + 1))]
     assert (tmp_path / "x.log.1").read_text() == str(KEPT_LOGS + 1)
+
+
+def test_a_log_that_grew_large_is_cut_while_its_writer_goes_on(run, tmp_path, eventually):
+    go = tmp_path / "go"
+    os.mkfifo(go)
+    child = run(("sh", "-c", f"echo here; read line < {go}; echo more; sleep 60"))
+    cut(child.log)
+    assert tail(child.log) == "here"
+    os.truncate(child.log, LARGEST_LOG + 1)
+
+    cut(child.log)
+
+    go.write_text("go\n")
+    eventually(lambda: child.log.read_text() == "more\n")
+    assert (tmp_path / "child.log.1").read_text().startswith("here\n")
+
+
+def test_the_end_of_a_large_log_is_read(tmp_path):
+    log = tmp_path / "x.log"
+    log.write_text("é" * LARGEST_LOG + "\nlast\n")
+
+    assert tail(log, lines=1) == "last"
+    assert len(tail(log)) < LARGEST_LOG
 
 
 def is_alive(pid: int) -> bool:
