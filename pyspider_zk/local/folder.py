@@ -126,7 +126,7 @@ def running_in(folder: Path) -> Running | None:
     An ``up`` that was killed leaves its file behind, so the lock decides.
 
     Raises:
-        ClusterError: it is another user's.
+        ClusterError: it is another user's, or of a version that tells other things.
     """
     note = folder / _NOTE
     try:
@@ -135,6 +135,11 @@ def running_in(folder: Path) -> Running | None:
         return Running(**json.loads(note.read_text(encoding="utf-8")))
     except FileNotFoundError:  # it has just ended
         return None
+    except TypeError:
+        raise ClusterError(
+            f"the cluster in {folder.resolve()} was started by another version of pyspider-zk:"
+            " end that `up` and start it again"
+        ) from None
     except PermissionError:
         raise ClusterError(
             f"the cluster in {folder.resolve()} is another user's: name its ZooKeeper with"

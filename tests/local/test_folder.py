@@ -1,5 +1,6 @@
 """The folder of an embedded cluster: one owner, one note."""
 
+import json
 import os
 import stat
 import tempfile
@@ -103,6 +104,15 @@ def test_what_runs_in_a_folder_is_read_from_its_note(tmp_path):
         announce(tmp_path, RUNNING)
 
         assert running_in(tmp_path) == RUNNING
+
+
+@pytest.mark.parametrize("other", [{"pid": 1}, {"colour": "red"}])
+def test_the_note_of_another_version_is_told_as_such(tmp_path, other):
+    with claimed(tmp_path):
+        (tmp_path / "up.json").write_text(json.dumps(other))
+
+        with pytest.raises(ClusterError, match="another version"):
+            running_in(tmp_path)
 
 
 def test_the_note_is_for_us_only_and_has_no_password(tmp_path):
