@@ -12,7 +12,6 @@ from pyspider_zk.cli.output import console, json_option, moment
 from pyspider_zk.cli.projects import with_options
 from pyspider_zk.cli.target import (
     ClusterTarget,
-    connected,
     of_queues,
     owner_of,
     queues_of,
@@ -25,6 +24,7 @@ from pyspider_zk.errors import ClusterError
 from pyspider_zk.queues.api import DeadLetter, SlotQueues
 from pyspider_zk.queues.dead_letters import letter_dict, readable
 from pyspider_zk.terminal import cell, say
+from pyspider_zk.zookeeper.connection import connected
 
 _PREVIEW = 300  # characters of a message in the table
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import click
 
 from pyspider_zk.cli.output import json_option
-from pyspider_zk.cli.target import client_of, connected, of_cluster, target, user
+from pyspider_zk.cli.target import client_of, of_cluster, target, user
 from pyspider_zk.cluster.cluster_settings import CHOICES, NAMES, ClusterSettings, Maintenance
 from pyspider_zk.cluster.directory import Directory
 from pyspider_zk.cluster.event_log import EventLog
@@ -32,6 +32,7 @@ from pyspider_zk.projects.names import check_project_name
 from pyspider_zk.projects.rows import ACTIVE
 from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.rpc.client import request_drain
+from pyspider_zk.zookeeper.connection import connected
 
 _NUMBER = click.IntRange(0)
 

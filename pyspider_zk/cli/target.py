@@ -20,7 +20,6 @@ from pyspider_zk.errors import ClusterError, ConfigError, Unavailable
 from pyspider_zk.local.folder import Running, running_in, with_password, zookeeper_environ
 from pyspider_zk.queues.api import Queues
 from pyspider_zk.queues.connect import connect
-from pyspider_zk.zookeeper.connection import Connection
 
 GlobalOptions = Mapping[str, Any]
 """The global options by name, with the databases as the URLs they were given as."""
@@ -65,21 +64,6 @@ of_cluster = with_global_options(zookeeper_option=ITS_ZOOKEEPER)
 of_queues = with_global_options(message_queue=ITS_QUEUE)
 """Decorate a command to accept what names a message queue."""
 _ANY_SLOTS = 1  # whoever needs their number has it from ZooKeeper
-
-
-@contextmanager
-def connected(settings: Settings) -> Iterator[Connection]:
-    """Open a connection to a cluster's ZooKeeper.
-
-    Raises:
-        Unavailable: nothing answers.
-    """
-    connection = Connection(settings)
-    connection.start()
-    try:
-        yield connection
-    finally:
-        connection.stop()
 
 
 @contextmanager

@@ -13,7 +13,6 @@ from pyspider_zk.cli.output import moment
 from pyspider_zk.cli.target import (
     ITS_QUEUE,
     ITS_ZOOKEEPER,
-    connected,
     of_cluster,
     sealed_in,
     target,
@@ -25,6 +24,7 @@ from pyspider_zk.queues.redis_link import RedisLink
 from pyspider_zk.queues.redis_reslotting import RedisReslotting
 from pyspider_zk.reslot import Reslotter
 from pyspider_zk.terminal import say
+from pyspider_zk.zookeeper.connection import connected
 from pyspider_zk.zookeeper.protection import protect as protect_tree
 
 _FILE = click.argument("file", type=click.Path(dir_okay=False, path_type=Path))

@@ -3,7 +3,6 @@
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import distributions
@@ -42,7 +41,7 @@ from pyspider_zk.queues import redis_survey
 from pyspider_zk.rpc.admission import LISTENER as XMLRPC
 from pyspider_zk.webui.accounts import LISTENER as WEBUI
 from pyspider_zk.webui.accounts import login_faults
-from pyspider_zk.zookeeper.connection import Connection
+from pyspider_zk.zookeeper.connection import connected
 from pyspider_zk.zookeeper.survey import survey as zookeeper_survey
 
 _PASSWORD = re.compile(r"://[^\s:/@]*:(\S*)@")  # up to the last @, for it may hold one
@@ -176,28 +175,18 @@ def _section(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def _zookeeper(it: Installation) -> Iterator[Finding]:
-    with _connected(it.settings) as link:
+    with connected(it.settings, PATIENCE) as link:
         facts = zookeeper_survey(link, it.settings)
     yield from zookeeper_findings(facts, it.settings)
 
 
 def _cluster(it: Installation) -> Iterator[Finding]:
-    with _connected(it.settings) as link:
+    with connected(it.settings, PATIENCE) as link:
         facts = cluster_survey.survey(link, it.settings)
     yield from cluster_findings(facts.cluster, it.settings, it.databases, __version__)
     yield secret_finding(facts.cluster, it.settings)
     yield from cluster_clock_findings(facts)
     yield from map(entrance_finding, entrances(facts.cluster, it.settings))
-
-
-@contextmanager
-def _connected(settings: Settings) -> Iterator[Connection]:
-    link = Connection(settings)
-    link.start(PATIENCE)
-    try:
-        yield link
-    finally:
-        link.stop()
 
 
 def _redis(it: Installation) -> Iterator[Finding]:

@@ -3,7 +3,8 @@
 import functools
 import logging
 import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from kazoo.client import KazooClient, TransactionRequest
@@ -452,6 +453,17 @@ class Connection:
         kind = OverQuota if isinstance(error, QuotaExceededError) else Unavailable
         remedy = _REMEDIES.get(type(error), "it is tried again")
         return kind(f"ZooKeeper at {hosts} cannot do now what {path} needs ({name}): {remedy}")
+
+
+@contextmanager
+def connected(settings: Settings, patience: float | None = None) -> Iterator[Connection]:
+    """Give a connection that ends with the block; raises what its ``start`` does."""
+    connection = Connection(settings)
+    connection.start(patience)
+    try:
+        yield connection
+    finally:
+        connection.stop()
 
 
 def _granted(acls: Iterable[ACL]) -> int:

@@ -4,7 +4,7 @@ import logging
 
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import Refused
-from pyspider_zk.zookeeper.connection import Connection
+from pyspider_zk.zookeeper.connection import Connection, connected
 
 logger = logging.getLogger(__name__)
 
@@ -45,12 +45,8 @@ def close_server(settings: Settings, *, empty: bool) -> int:
             it was empty.
         Unavailable: the server does not answer.
     """
-    connection = Connection(settings)
-    connection.start()
-    try:
+    with connected(settings) as connection:
         return _close(connection, settings.root, empty) if connection.is_open(_SYSTEM) else 0
-    finally:
-        connection.stop()
 
 
 def _close(connection: Connection, root: str, empty: bool) -> int:
