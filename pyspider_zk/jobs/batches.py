@@ -269,19 +269,21 @@ class Batches:
 
     def _mark_running(self, batch: str) -> int:
         """Mark the running jobs, all at once; again those that were written meanwhile."""
-        count = 0
-        while True:
-            names = self._names_of([batch], JobState.RUNNING)
-            found = self._store.read(JobState.RUNNING, names)
+        count, tried = 0, set[tuple[JobName, int, int]]()
+        while found := [one for one in self._unmarked(batch) if _moment_of(one) not in tried]:
             moves = [
                 JobMove(JobState.RUNNING, one.name, cancel_running_steps(self._tree, Claim(*one)))
                 for one in found
-                if not one.job.cancelled
             ]
-            done = self._store.move_all(moves)
-            count += sum(done)
-            if all(done):
-                return count
+            count += sum(self._store.move_all(moves))
+            tried.update(map(_moment_of, found))
+        return count
+
+    def _unmarked(self, batch: str) -> list[Found]:
+        """Return the running jobs that are not marked yet."""
+        names = self._names_of([batch], JobState.RUNNING)
+        found = self._store.read(JobState.RUNNING, names)
+        return [one for one in found if not one.job.cancelled]
 
     def _end_pending(self, batch: str) -> int:
         names = self._names_of([batch], JobState.PENDING)
@@ -298,10 +300,9 @@ class Batches:
 
     def _discard(self, batch: str) -> int:
         """End the unreadable jobs, which nobody would end otherwise."""
-        states = (JobState.RUNNING, JobState.PENDING)
         junk = [
             (state, one)
-            for state in states
+            for state in JobState
             for one in self._store.look(state, self._names_of([batch], state))
             if isinstance(one, Junk)
         ]
@@ -343,6 +344,11 @@ class Batches:
         if self._store.delete_if_current(chain.from_iterable(moves)):
             return [True] * len(moves)
         return list(map(self._store.delete_if_current, moves))
+
+
+def _moment_of(found: Found) -> tuple[JobName, int, int]:
+    """Return what is another as soon as a job was written or has moved."""
+    return (found.name, found.job.claims, found.version)
 
 
 def _by_group(names: Iterable[JobName]) -> dict[str, list[JobName]]:

@@ -18,6 +18,7 @@ Versioned = tuple[BatchRecord, int]
 """A batch's record and the version of its znode."""
 
 AT_ONCE = 64  # transactions that are sent without waiting for the first reply
+DAMAGED = (NotEmptyError, NoNodeError)  # perhaps: a stray stands below a job, or no token
 
 
 class JobMove(NamedTuple):
@@ -82,14 +83,14 @@ class JobStore:
         if any(refusals):
             self.catch_up()
         return [
-            refusal is None or (isinstance(refusal, NotEmptyError) and self.move_if_current(*move))
+            refusal is None or (isinstance(refusal, DAMAGED) and self.move_if_current(*move))
             for move, refusal in zip(moves, refusals, strict=True)
         ]
 
     def move_if_current(self, state: JobState, name: JobName, steps: Sequence[Step]) -> bool:
-        """JobMove a job as ``do_if_current`` does, though foreign znodes may be below its own."""
+        """Move a job as ``do_if_current`` does, though what stands below it may not be right."""
         refusal = self._refusal_of(steps)
-        if isinstance(refusal, NotEmptyError) and self._tidy(state, name):
+        if isinstance(refusal, DAMAGED) and self._tidy(state, name):
             refusal = self._refusal_of(steps)
         return refusal is None
 
@@ -105,7 +106,7 @@ class JobStore:
         return None
 
     def _tidy(self, state: JobState, name: JobName) -> bool:
-        """Delete what does not belong below a job; return whether there was anything."""
+        """Delete what does not belong below a job, make its token; return whether it was so."""
         below, was_deeper = self.pruned(state, name)
         found = self.find(state, name)
         if found is None:

@@ -10,7 +10,7 @@ with the number of that claim, its *fencing token*, and every move names the tok
 decided on. A job that was never claimed has no child; deleting it is refused once it has one.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from pyspider_zk.errors import BatchTaken
@@ -176,8 +176,8 @@ def discard_steps(
     return [*strays, Delete(path, junk.version), *arrive_steps(tree, junk.name, job)]
 
 
-def tidy_steps(tree: JobTree, state: JobState, found: Found, below: Iterable[str]) -> list[Step]:
-    """Delete foreign children of a job, because of which no move would succeed.
+def tidy_steps(tree: JobTree, state: JobState, found: Found, below: Collection[str]) -> list[Step]:
+    """Delete foreign children of a job, and make a missing fencing token: no move would succeed.
 
     Args:
         found: the job as it was read *after* its children.
@@ -186,7 +186,9 @@ def tidy_steps(tree: JobTree, state: JobState, found: Found, below: Iterable[str
     """
     path, claims = tree.job(state, found.name), found.job.claims
     token = str(claims) if claims else ""
-    strays = [Delete(f"{path}/{child}", ANY_VERSION) for child in below if child != token]
+    strays: list[Step] = [Delete(f"{path}/{each}", ANY_VERSION) for each in below if each != token]
+    if token and token not in below:
+        return [Check(path, found.version), Create(f"{path}/{token}", b""), *strays]
     tokens = [Check(f"{path}/{token}")] if token else []
     return [Check(path, found.version), *tokens, *strays] if strays else []
 

@@ -469,10 +469,9 @@ def test_a_record_that_is_no_job_keeps_no_other_from_anything(
         other.queue.finish(each, Outcome.DONE, {})
 
     other.queue.cancel("b")
-    if state is not JobState.DONE:
-        assert other.queue.batch("b").ended
-        assert other.queue.find(name)[1].outcome is Outcome.CANCELLED
-        assert not other.queue.unreadable
+    assert other.queue.batch("b").ended
+    assert other.queue.find(name)[1].outcome is Outcome.CANCELLED
+    assert not other.queue.unreadable
 
 
 @pytest.mark.parametrize(
@@ -555,6 +554,47 @@ def test_a_child_that_does_not_belong_below_a_job_does_not_hold_it(one: QueueSid
         one.queue.finish(claim, Outcome.DONE, {})
 
     assert one.places() == [0, 0, 2]
+
+
+TOKEN_MOVES: dict[str, Callable[[QueueSide, QueueSide, Claim], object]] = {
+    "report": lambda one, _, claim: one.queue.report(claim, {"n": 1}),
+    "finish": lambda one, _, claim: one.queue.finish(claim, Outcome.DONE, {}),
+    "cancel": lambda one, _, __: one.queue.cancel("b"),
+    "death": lambda one, other, _: (one.die(), other.take_one()),
+}
+
+
+@pytest.mark.parametrize("move", TOKEN_MOVES.values(), ids=TOKEN_MOVES.keys())
+def test_a_running_job_whose_token_was_deleted_moves_nevertheless(
+    one: QueueSide, other: QueueSide, move: Callable[[QueueSide, QueueSide, Claim], object]
+):
+    one.queue.put("b", [("a", {})])
+    claim = one.take_one()
+    one.link.delete(one.queue._tree.token(JobState.RUNNING, claim.name, claim.job))
+
+    move(one, other, claim)
+
+    found = one.queue if move is not TOKEN_MOVES["death"] else other.queue
+    assert found.find(claim.name)[1] != claim.job
+
+
+def test_a_pending_job_whose_token_was_deleted_is_taken(one: QueueSide):
+    one.queue.put("b", [("a", {})])
+    one.queue.give_back(one.take_one(), {})
+    (name,) = one.queue.names(JobState.PENDING)
+    one.link.delete(f"{one.queue._tree.job(JobState.PENDING, name)}/1")
+
+    assert one.take_one().job.claims == 2
+
+
+def test_a_running_job_that_says_it_was_never_claimed_holds_no_cancellation(one: QueueSide):
+    one.queue.put("b", TWO)
+    odd, claim = one.take()
+    running = one.queue._tree.job(JobState.RUNNING, odd.name)
+    one.link.set(running, replace(odd.job, claims=0).encode())
+
+    assert one.queue.cancel("b") == 1
+    assert one.queue.report(claim, {}).job.cancelled
 
 
 @pytest.mark.parametrize("child", ["stranger", "stranger/deeper"])
