@@ -140,6 +140,7 @@ class Group:
         self._tenure: Tenure | None = None
         self._home: Home | None = None
         self._me: MemberId | None = None
+        self._leaving: MemberId | None = None
 
     @property
     def me(self) -> MemberId:
@@ -188,12 +189,13 @@ class Group:
         Raises:
             Unavailable: ZooKeeper does not answer; the end of the session completes it.
         """
-        if self._me is None or self._home is None:
+        self._leaving, self._me = self._me or self._leaving, None
+        if self._leaving is None or self._home is None:
             return
         self._connection.require()
-        self._connection.delete(self._home.member(self._me))
+        self._connection.delete(self._home.member(self._leaving))
         self._close(self._home)
-        self._me = None
+        self._leaving = None
 
     def running(self, watch: Watch | None = None) -> list[Participant]:
         """Return those that take part now, by number."""
@@ -213,7 +215,7 @@ class Group:
     def _try_to_join(self, participant: Participant, refusals: list[NameTaken]) -> bool:
         try:
             self._connection.require()
-            if self._me is None or self._tenure is None or self._tenure.lost:
+            if not self._is_registered():
                 self._join(participant, self._begin())
         except NameTaken as refusal:
             refusals.append(refusal)
@@ -222,6 +224,11 @@ class Group:
             self._waiting.wake()
             return False
         return True
+
+    def _is_registered(self) -> bool:
+        if self._me is None or self._tenure is None or self._tenure.lost:
+            return False
+        return self._connection.find(self.home.member(self._me)) is not None
 
     def _begin(self) -> Tenure:
         """Begin another incarnation, unless an attempt in this session may have registered one.

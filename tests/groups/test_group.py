@@ -235,6 +235,31 @@ def test_a_lost_reply_while_leaving_can_be_repeated(places: Places, settings: Se
     assert tree(place.connection, settings.root) == [settings.root]
 
 
+def test_who_was_half_gone_joins_again(places: Places):
+    place, other = places.join("a", "b")
+
+    def be_silent() -> None:
+        raise Unavailable("no server answers")
+
+    place.connection.before = be_silent
+    with pytest.raises(Unavailable):
+        place.group.leave()
+    with pytest.raises(SessionLost, match="join it"):
+        _ = place.group.me
+
+    assert place.join() == 0
+    assert [one.name for one in other.group.running()] == ["a", "b"]
+
+
+def test_who_was_deleted_from_outside_joins_again(places: Places):
+    place, other = places.join("a", "b")
+    other.connection.delete(place.group.home.member(place.group.me))
+
+    assert place.join() == 0
+
+    assert [one.name for one in other.group.running()] == ["a", "b"]
+
+
 def test_a_group_that_is_closed_while_one_joins_is_founded_anew(places: Places):
     first = places.join("a")[0]
     second = places.make("b")
