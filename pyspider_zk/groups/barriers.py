@@ -171,7 +171,11 @@ class Barrier:
             self._try(*steps)
 
     def _steps(
-        self, state: BarrierState, state_version: int, arrivals: BarrierArrivals, version: int
+        self,
+        state: BarrierState,
+        state_version: int,
+        arrivals: BarrierArrivals,
+        version: int | None,
     ) -> list[Step]:
         """Return the steps of my arrival, and of the state if it is the last; none if I wait."""
         running = self._running()
@@ -181,15 +185,22 @@ class Barrier:
             return [
                 *(Check(self._home.member(name)) for name in now.names),
                 Write(self._path, after.encode(), state_version),
-                Write(self._arrived, BarrierArrivals().encode(), version),
+                self._written(BarrierArrivals(), version),
             ]
         if now == arrivals:
             return []
         return [
             Check(self._home.member(self._me)),
             Check(self._path, state_version),
-            Write(self._arrived, now.encode(), version),
+            self._written(now, version),
         ]
+
+    def _written(self, arrivals: BarrierArrivals, version: int | None) -> Step:
+        """Return the step that writes the arrivals, though somebody deleted their znode."""
+        data = arrivals.encode()
+        return (
+            Create(self._arrived, data) if version is None else Write(self._arrived, data, version)
+        )
 
     def _has_passed(self, state: BarrierState) -> bool:
         """Return whether a round has been completed since this waiting began."""
@@ -213,13 +224,11 @@ class Barrier:
             others = withdraw(arrivals, str(self._me))
             if others == arrivals:
                 return False
-            self._try(
-                Check(self._path, state_version), Write(self._arrived, others.encode(), version)
-            )
+            self._try(Check(self._path, state_version), self._written(others, version))
 
     def _try(self, *steps: Step) -> None:
         """Do the steps, or nothing if somebody arrived, left or died since they were computed."""
-        with suppress(BadVersionError, NoNodeError):
+        with suppress(BadVersionError, NoNodeError, NodeExistsError):
             self._connection.multi(*steps)
 
     def _state(self) -> tuple[BarrierState, int]:
@@ -254,15 +263,15 @@ class Barrier:
         except NoNodeError as error:
             raise self._lost() from error
 
-    def _arrivals(self) -> tuple[BarrierArrivals, int]:
-        """Return who has arrived; nobody at a barrier that was never used.
+    def _arrivals(self) -> tuple[BarrierArrivals, int | None]:
+        """Return who has arrived, and the version; nobody and none where the znode is missing.
 
         Unreadable arrivals count as nobody: all that wait check again from time to time, and arrive
         again.
         """
         found = self._connection.find(self._arrived)
         if found is None:
-            return BarrierArrivals(), 0
+            return BarrierArrivals(), None
         decoded = self._connection.unreadable.decoded(self._arrived, found, BarrierArrivals.decode)
         return decoded or BarrierArrivals(), found[1]
 

@@ -274,6 +274,19 @@ def test_an_arrival_in_between_is_not_overwritten(places: Places):
 
 
 @pytest.mark.zk
+def test_arrivals_that_were_deleted_are_made_again(places: Places):
+    a, b = places.join("a", "b")
+    with pytest.raises(Missing):
+        barrier(a, 2).wait(0)
+    a.connection.delete(barrier(a, 2)._arrived)
+
+    waiter = BarrierWaiter(barrier(a, 2))
+
+    assert barrier(b, 2).wait(LONG) == 0
+    assert waiter.result() == 0
+
+
+@pytest.mark.zk
 def test_another_number_of_parties_is_refused(places: Places):
     (a,) = places.join("a")
     with pytest.raises(Missing):
