@@ -66,7 +66,11 @@ class EventLog:
         if after is None:
             return self.found(numbers[max(0, len(numbers) - limit) :])
         later = [each for each in numbers if age_order(each) > age_order(after)]
-        return self.found(later[:limit])
+        events: list[tuple[int, Event]] = []
+        while later and (room := limit - len(events)) > 0:
+            events += self.found(later[:room])  # perhaps fewer, if some are unreadable
+            later = later[room:]
+        return events
 
     def numbers(self, watch: Watch | None = None) -> list[int]:
         """Return the numbers of all events, the oldest first; see ``read``."""

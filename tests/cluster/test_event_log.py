@@ -105,6 +105,17 @@ def test_what_is_no_event_is_passed_over(events: EventLog, connection: Connectio
     assert [event for _, event in events.read()] == [note(1)]
 
 
+def test_unreadable_events_hide_none_that_come_after_them(
+    events: EventLog, connection: Connection, tree: Tree
+):
+    first = events.append(note(1))
+    for _ in range(5):
+        connection.create(f"{tree.events}/event-", b"?", sequence=True)
+    later = [events.append(note(number)) for number in (2, 3, 4)]
+
+    assert [number for number, _ in events.read(first, limit=2)] == later[:2]
+
+
 def test_whoever_waits_is_called(events: EventLog):
     called = threading.Event()
 
