@@ -165,8 +165,8 @@ class BatchService:
         if not names:
             raise BadRequest(f"batch {batch!r} failed for no project that is still there")
         note = Note.parse(former.note)
-        selection = Selection(tuple(names))
-        return self.submit(note.operation, selection, note.arguments, user, again)
+        selection, priority = Selection(tuple(names)), _priority_of(former)
+        return self.submit(note.operation, selection, note.arguments, user, again, priority)
 
     def cancel(self, batch: str, user: str = "") -> Told:
         """Stop a batch before its next projects; what is done is not undone.
@@ -263,6 +263,10 @@ def _as_put(batch: str, record: BatchRecord, entries: Entries, priority: int) ->
     }
     places = {state: jobs if state is JobState.PENDING else {} for state in JobState}
     return Batch(batch, record, places)
+
+
+def _priority_of(batch: Batch) -> int:
+    return next((name.priority for jobs in batch.jobs.values() for name in jobs), NORMAL)
 
 
 def _unknown(batch: str) -> NotFound:

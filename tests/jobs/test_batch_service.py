@@ -542,7 +542,7 @@ def test_a_cancelled_batch_does_nothing_more(batch_service: BatchService, jobs: 
 def test_a_retry_is_for_those_that_failed_and_is_made_once(
     batch_service: BatchService, finish: Finish, jobs: JobQueue
 ) -> None:
-    batch_service.submit("rate", ALL, {"rate": 1, "burst": 2}, batch="mine")
+    batch_service.submit("rate", ALL, {"rate": 1, "burst": 2}, batch="mine", priority=900)
     finish({"p3": "locked", "p7": "locked"})
     assert batch_service.batch("mine")["errors"] == {"p3": "locked", "p7": "locked"}
 
@@ -552,6 +552,7 @@ def test_a_retry_is_for_those_that_failed_and_is_made_once(
     assert (again["operation"], again["total"], again["user"]) == ("rate", 2, "ann")
     batch = jobs.batch(again["id"])
     assert batch is not None
+    assert {name.priority for name in batch.jobs[JobState.PENDING]} == {900}
     work = [job.work for job in batch.jobs[JobState.PENDING].values()]
     assert sorted(name for each in work for name in each["projects"]) == ["p3", "p7"]
     assert all(each["arguments"] == {"rate": 1, "burst": 2} for each in work)
