@@ -8,6 +8,7 @@ from typing import Any
 from pyspider_zk.jobs.model import (
     NORMAL,
     NOTE_LIMIT,
+    PUT_LIMIT,
     TRANSACTION_LIMIT,
     Batch,
     BatchRecord,
@@ -226,7 +227,8 @@ class Batches:
         created = self._clock()
         jobs = []
         for project, work in entries:
-            data = check_size(f"the job of {project}", Job(work, created), TRANSACTION_LIMIT)
+            job = Job(work, created)
+            data = check_size(f"the job of {project}", job, TRANSACTION_LIMIT, PUT_LIMIT)
             jobs.append((name_prefix(priority, batch, check_project_name(project)), data))
         return jobs
 

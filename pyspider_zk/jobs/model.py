@@ -29,6 +29,7 @@ NO_EPOCH = 1
 """The slot epoch of claimants where owners do not change: the lowest, and ``int(True)``."""
 
 RECORD_LIMIT = 2 * 2**20  # bytes of a job or batch once inflated; many are read in one go
+PUT_LIMIT = RECORD_LIMIT - 8 * 1024  # bytes of a job that is put; claims and ends make it longer
 MOVED_LIMIT = 640 * 1024  # bytes of a job with its progress; a job that cannot be moved never ends
 TRANSACTION_LIMIT = 512 * 1024  # bytes; ZooKeeper refuses requests of 1 MiB
 
@@ -150,8 +151,14 @@ def check_priority(priority: object) -> int:
     return priority
 
 
-def check_size(what: str, record: "Job | BatchRecord", limit: int) -> bytes:
+def check_size(
+    what: str, record: "Job | BatchRecord", limit: int, most: int = RECORD_LIMIT
+) -> bytes:
     """Return a record's bytes, if they fit into a transaction and readers accept their size.
+
+    Args:
+        limit: bytes once compressed.
+        most: bytes before.
 
     Raises:
         BadMessage: they do not, or it has none.
@@ -163,8 +170,8 @@ def check_size(what: str, record: "Job | BatchRecord", limit: int) -> bytes:
         raise BadMessage(f"{what} holds half of a character: {culprit[-80:]!r}") from None
     if len(data) > limit:
         raise BadMessage(f"{what} has {len(data)} bytes when compressed, the limit is {limit}")
-    if size > RECORD_LIMIT:
-        raise BadMessage(f"{what} has {size} bytes, the limit is {RECORD_LIMIT}")
+    if size > most:
+        raise BadMessage(f"{what} has {size} bytes, the limit is {most}")
     return data
 
 

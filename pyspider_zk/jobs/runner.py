@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Sequence
 
 from pyspider_zk.cluster.ownership import Fence
-from pyspider_zk.errors import JobLost, SessionLost, Unavailable, brief
+from pyspider_zk.errors import BadMessage, JobLost, SessionLost, Unavailable, brief
 from pyspider_zk.jobs.execution import JobWork
 from pyspider_zk.jobs.local_jobs import LocalJobs
 from pyspider_zk.jobs.model import Claim, Claimant, Outcome, Report
@@ -146,8 +146,8 @@ class JobRunner:
             logger.exception("job %s cannot be begun", claim.name)
             try:
                 self._queue.give_back(claim, claim.job.progress, brief(repr(error)))
-            except JobLost as lost:
-                logger.info("%s", lost)
+            except (JobLost, BadMessage) as left:
+                logger.info("%s", left)
         else:
             logger.info("job %s begins", claim.name)
 
@@ -201,7 +201,7 @@ class JobRunner:
         """End a job that cannot be reported otherwise, so that it does not block the others."""
         try:
             self._queue.finish(work.claim, Outcome.FAILED, {}, reason)
-        except JobLost as error:
+        except (JobLost, BadMessage) as error:
             logger.info("%s", error)
         self._lose([work])
 

@@ -16,6 +16,8 @@ from pyspider_zk.errors import BadMessage, BatchTaken, JobLost, SessionLost, Una
 from pyspider_zk.jobs import queue as queue_module
 from pyspider_zk.jobs.claims import Registration
 from pyspider_zk.jobs.model import (
+    PUT_LIMIT,
+    RECORD_LIMIT,
     Claim,
     Claimant,
     Found,
@@ -148,6 +150,22 @@ def test_a_note_or_job_that_cannot_be_stored_is_refused(one: QueueSide):
         one.queue.put("b", TWO, note={"text": "x\ud800"})
     with pytest.raises(BadMessage, match="the job of a holds half of a character"):
         one.queue.put("b", [("a", {"text": "x\ud800"})])
+
+
+def test_a_job_that_is_put_has_room_for_its_claims_and_its_end(
+    one: QueueSide, start: Callable[..., QueueSide]
+):
+    with pytest.raises(BadMessage, match="the job of a has"):
+        one.queue.put("b", [("a", {"text": "x" * (RECORD_LIMIT - 1000)})])
+    one.queue.put("b", [("a", {"text": "x" * (PUT_LIMIT - 1000)})])
+    former = start()
+    former.take_one()
+    former.die()
+    claim = one.take_one()
+
+    one.queue.finish(claim, Outcome.FAILED, {}, "\0" * 1000)
+
+    assert one.places() == [0, 0, 1]
 
 
 def test_two_that_put_the_same_batch_at_once_put_it_once(one: QueueSide, other: QueueSide):

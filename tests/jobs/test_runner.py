@@ -20,14 +20,24 @@ from pyspider_zk.jobs import runner
 from pyspider_zk.jobs.batch_service import BatchService
 from pyspider_zk.jobs.execution import JobWork
 from pyspider_zk.jobs.local_jobs import LocalJobs
-from pyspider_zk.jobs.model import Claim, Claimant, JobRules, JobState, Outcome, Report
+from pyspider_zk.jobs.model import (
+    RECORD_LIMIT,
+    Claim,
+    Claimant,
+    JobRules,
+    JobState,
+    Outcome,
+    Report,
+)
 from pyspider_zk.jobs.queue import JobQueue
 from pyspider_zk.jobs.runner import ROOM, JobRunner
+from pyspider_zk.jobs.transactions import JobTree
 from pyspider_zk.projects.selection import Selection
 from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.rpc.client import Credentials, call
 from pyspider_zk.scheduling.operation_answers import operation_functions
 from pyspider_zk.tasks.task_report import Reports
+from pyspider_zk.zookeeper.codec import plain
 from tests.support.connected import connected, looking, patient
 from tests.support.crew import expire
 from tests.support.sole_owner import SoleOwner
@@ -503,6 +513,25 @@ def test_a_job_that_cannot_be_laid_down_holds_up_no_other_and_fails(
     assert stopped(world) == set(made) - unlaid
     assert set(cluster.batch()["errors"]) == unlaid
     assert "no room for it" in cluster.batch()["errors"]["p0"]
+
+
+def test_a_job_with_no_room_for_its_end_holds_up_no_other(
+    cluster: JobCluster, world: World, cluster_settings: Settings
+) -> None:
+    """An older version took such jobs."""
+    first, second = names(world, 2)
+    cluster.batch_service.submit("stop", Selection(names=(first,)), batch="full")
+    ((name, job),) = cluster.jobs.batch("full").jobs[JobState.PENDING].items()
+    room = RECORD_LIMIT - len(plain(replace(job, work={**job.work, "more": ""})))
+    full = replace(job, work={**job.work, "more": "x" * room})
+    with connected(cluster_settings) as connection:
+        path = JobTree(Tree(cluster_settings.root).jobs).job(JobState.PENDING, name)
+        connection.set(path, full.encode())
+    worker = cluster.worker()
+
+    cluster.batch_service.submit("stop", Selection(names=(second,)), batch="mine")
+    worker.until(lambda: cluster.state() == "done")
+    worker.until(lambda: not worker.runner.works)
 
 
 def test_what_was_claimed_when_the_job_thread_stumbled_is_begun_at_its_next_look(
