@@ -3,11 +3,16 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from fnmatch import fnmatchcase
-from typing import Any, Self
+from typing import Annotated, Any, Self
+
+import msgspec
 
 from pyspider_zk.asked import parsed
 from pyspider_zk.errors import BadRequest
 from pyspider_zk.projects.rows import STATUSES, is_text, split_group
+
+Condition = Annotated[str, msgspec.Meta(min_length=1)]
+"""A text that is not empty where it is given: that would be no condition at all."""
 
 
 @dataclass(frozen=True)
@@ -24,9 +29,9 @@ class Selection:
     """
 
     names: tuple[str, ...] = ()
-    pattern: str = ""
-    group: str = ""
-    status: str = ""
+    pattern: Condition = ""
+    group: Condition = ""
+    status: Condition = ""
     owner: int | None = None
     all: bool = False
 

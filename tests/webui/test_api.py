@@ -270,6 +270,7 @@ REFUSED: list[tuple[Any, int, str]] = [
     ({"operation": "start", "names": ["news_b"], "priority": 1000}, 422, "priority"),
     (["start"], 422, "Invalid input"),
     ({"operation": "stop", "filter": {"pattern": "[!\ud800]*"}}, 422, "pattern must be text"),
+    ({"operation": "stop", "filter": {"pattern": "", "status": "RUNNING"}}, 422, "pattern"),
     (
         {"operation": "group", "names": ["news_b"], "arguments": {"group": "\ud800"}},
         422,

@@ -139,7 +139,7 @@ def submit_batch(asked: dict[str, Any]) -> Answer | Response:
     With `dry_run` nothing is done; the answer is the plan.
     """
     operation = asked["operation"]
-    selection = Selection(names=tuple(asked.get("names", ())), **asked.get("filter", {}))
+    selection = Selection.parse({"names": asked.get("names", ()), **asked.get("filter", {})})
     arguments = within_limits(operation, asked["arguments"], _limits())
     if asked["dry_run"]:
         return _planned(operation, selection, arguments)
