@@ -13,10 +13,10 @@ tried. A repeated request is done once, whichever scheduler answers.
 import os
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from http import HTTPStatus
-from typing import Any, NamedTuple, Self, TypedDict, Unpack
+from typing import Any, NamedTuple, Self, TypedDict, TypeVar, Unpack
 from xmlrpc.client import Fault
 
 from pyspider_zk.cluster.directory import Directory
@@ -29,9 +29,11 @@ from pyspider_zk.errors import (
     ClusterError,
     Conflict,
     NotFound,
+    SessionLost,
     TimedOut,
     Unavailable,
 )
+from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.jobs.answers import BatchStatus, Plan, Project
 from pyspider_zk.jobs.model import NORMAL
 from pyspider_zk.projects.names import check_project_name
@@ -61,6 +63,8 @@ __all__ = [
     "TaskOptions",
 ]
 
+T = TypeVar("T")
+
 PAGE = 1000  # projects or events per request
 POLL = 0.5  # seconds between two requests for progress
 
@@ -75,7 +79,7 @@ class SelectionOptions(TypedDict, total=False):
     """The selection of projects; a project must match all that is given.
 
     ``pattern`` is a shell pattern for the whole name, ``owner`` the number of a member. Without
-    any, ``all`` must be true.
+    any, ``all`` must be true. Names or a text that are given and empty are refused.
     """
 
     names: Iterable[str]
@@ -185,6 +189,7 @@ class Client:
         self._credentials = credentials_of(settings)
         self._where = f"{settings.hosts}{settings.root}"
         self._directory = Directory(settings)
+        self._answered: MemberId | None = None
         self._timeout = timeout
 
     def __enter__(self) -> Self:
@@ -282,16 +287,18 @@ class Client:
         Raises:
             Conflict: the batch's id belongs to another request, or the selection matches other
                 projects than the plan.
+            Unavailable: it may have been accepted; the message names the batch that it is then.
         """
         batch = options.pop("batch", "") or uuid.uuid4().hex
         user, priority = options.pop("user", ""), options.pop("priority", NORMAL)
         plan = options.pop("plan", "")
         chosen, given = _selection(options), dict(arguments or {})
-        with calling(Caller(user)):
-            answer = self._ask(
-                "submit_operation", operation, chosen, given, "", batch, priority, plan
-            )
-        return BatchStatus.parse(answer)
+        asked = (operation, chosen, given, "", batch, priority, plan)
+        try:
+            with calling(Caller(user)):
+                return BatchStatus.parse(self._ask("submit_operation", *asked))
+        except Unavailable as error:
+            raise Unavailable(f"{error}; if it was accepted, it is batch {batch}") from error
 
     def plan(
         self,
@@ -372,7 +379,7 @@ class Client:
 
     def route(self, project: str) -> Route:
         """Return who schedules a project, whether there is such a project or not."""
-        cluster = self._directory.read()
+        cluster = self._looked_up(self._directory.read)
         slot = slot_of(check_project_name(project), cluster.meta.slots)
         row = cluster.assignment.slots[slot]
         owner = cluster.owner(slot)
@@ -484,17 +491,27 @@ class Client:
     # --- internals ---
 
     def _ask(self, method: str, *args: Any) -> Any:
-        """Call one scheduler, and the next one if it does not answer."""
-        members = self._directory.members()
+        """Call the scheduler that answered last, and the next one if it does not answer."""
+        members = self._looked_up(self._directory.members)
         failed = ""
-        for _, member in sorted(members.items()):
+        for me in sorted(members, key=lambda each: (each != self._answered, each)):
             try:
-                return self._call(member, method, *args)
+                answer = self._call(members[me], method, *args)
             except (OSError, Unavailable) as error:
                 failed = f": {error}"
+            else:
+                self._answered = me
+                return answer
         if not members:
             raise Unavailable(f"no scheduler runs at {self._where}: start one")
         raise Unavailable(f"none of {len(members)} schedulers at {self._where} answers{failed}")
+
+    def _looked_up(self, look: Callable[[], T]) -> T:
+        """Return what ZooKeeper tells; nothing is ours there that ends with a session."""
+        try:
+            return look()
+        except SessionLost as error:
+            raise Unavailable(str(error)) from error
 
     def _call(self, member: Member, method: str, *args: Any) -> Any:
         try:
@@ -510,11 +527,16 @@ def _settings(addresses: str) -> Settings:
 
 
 def _selection(which: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a selection's plain form."""
+    """Return a selection's plain form.
+
+    Raises:
+        BadRequest: a list of names is given, with none: schedulers would take it for no condition.
+    """
     names = which.get("names", ())
-    if isinstance(names, str):
-        names = (names,)
-    return {**which, "names": list(names)}
+    names = [names] if isinstance(names, str) else list(names)
+    if "names" in which and not names:
+        raise BadRequest("the list of names is empty: name projects, or leave it out")
+    return {**which, "names": names}
 
 
 def _event(answer: Mapping[str, Any]) -> Event:

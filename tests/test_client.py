@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kazoo.exceptions import SessionExpiredError
 
 from pyspider_zk import client as client_module
 from pyspider_zk.client import BatchStatus, Client, Logged, Project, Route
@@ -19,6 +20,7 @@ from pyspider_zk.projects.slots import slot_of
 from tests.support.connected import connected
 from tests.support.failing_tasks import store_failures
 from tests.support.live_cluster import LiveCluster, living
+from tests.support.zk_faults import Refusing
 
 pytestmark = pytest.mark.zk
 
@@ -194,6 +196,10 @@ def test_a_plan_that_holds_no_more_is_not_carried_out(client: Client, cluster: L
         ({}, "no projects"),
         ({"patern": "x"}, "patern"),
         ({"pattern": "\ud800"}, "pattern"),
+        ({"names": [], "status": "STOP"}, "list of names is empty"),
+        ({"pattern": "", "status": "STOP"}, "selection: pattern: .* not ''"),
+        ({"group": "", "status": "STOP"}, "selection: group: .* not ''"),
+        ({"pattern": "*", "status": ""}, "selection: status: .* not ''"),
     ],
 )
 def test_a_wrong_request_is_refused_by_name(client: Client, asked: Any, culprit: str) -> None:
@@ -286,6 +292,57 @@ def test_another_scheduler_is_asked_if_one_does_not_answer(
         batch = client.stop(names=["b"])
         assert len(set(asked)) == 2
         assert [each.id for each in client.batches()] == [batch.id]
+
+
+def test_the_scheduler_that_answered_is_asked_first_from_then_on(
+    client: Client, cluster: LiveCluster, eventually: Eventually, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    real = client_module.call
+
+    def call(member: Any, *args: Any, **kwargs: Any) -> Any:
+        """Reach all schedulers but the first that is asked."""
+        asked.append(member.address)
+        if member.address == asked[0]:
+            raise ConnectionResetError("lost")
+        return real(member, *args, **kwargs)
+
+    with cluster.scheduler():
+        eventually(lambda: len(client._directory.members()) == 2)
+        monkeypatch.setattr(client_module, "call", call)
+        for _ in range(3):
+            client.batches()
+    assert len(asked) == 4
+    assert asked.count(asked[0]) == 1
+
+
+def test_who_gets_no_answer_learns_what_the_batch_would_be(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = client_module.call
+
+    def lossy(*args: Any, **kwargs: Any) -> Any:
+        real(*args, **kwargs)
+        raise ConnectionResetError("lost")
+
+    monkeypatch.setattr(client_module, "call", lossy)
+    with pytest.raises(Unavailable, match="if it was accepted, it is batch") as told:
+        client.stop(names=["b"])
+    monkeypatch.undo()
+    assert client.batch(str(told.value).rpartition(" ")[2]).operation == "stop"
+
+
+@pytest.mark.parametrize(
+    ("ask", "call"),
+    [(lambda client: client.batches(), "children"), (lambda client: client.route("a"), "get")],
+)
+def test_a_session_that_ends_is_told_as_no_answer(client: Client, ask: Any, call: str) -> None:
+    refusing = Refusing(client._directory._connection)
+    with (
+        refusing.refusing(call, SessionExpiredError),
+        pytest.raises(Unavailable, match="session expired"),
+    ):
+        ask(client)
 
 
 def test_without_a_scheduler_it_says_so(tmp_path: Path, cluster_settings: Settings) -> None:
