@@ -18,6 +18,7 @@ from pyspider_zk.cli.target import client_of, of_cluster, user
 from pyspider_zk.client import POLL, BatchStatus, Client, EventOptions, Logged
 from pyspider_zk.cluster.event_filter import EventGroup
 from pyspider_zk.components.signals import on_signals
+from pyspider_zk.errors import Unavailable
 from pyspider_zk.terminal import cell, escaped, say
 
 FAILURES_SHOWN = 20
@@ -79,7 +80,7 @@ def one_batch(
         if follow:
             batch = follow_batch(client, batch, quiet=as_json)
     show_batch(batch, as_json)
-    if not (cancel or retry):
+    if not cancel and (follow or not retry):
         exit_by(batch)
 
 
@@ -124,10 +125,11 @@ def events(
     # kazoo mistakes an interruption in the middle of a request for a lost session.
     with client_of(options) as client, on_signals({signal.SIGINT: ends.set}):
         while True:
-            for logged in client.events(after, limit):
+            found = list(client.events(after, limit))
+            for logged in found:
                 show(logged)
                 after = logged.sequence
-            if not follow or ends.wait(POLL):
+            if not follow or ends.wait(0 if found else POLL):
                 return
 
 
@@ -175,7 +177,17 @@ def follow_batch(
 
     Raises:
         TimedOut: it had not ended in time; it goes on.
+        Unavailable: so it may; the batch is named.
     """
+    try:
+        return _followed(client, batch, timeout, quiet=quiet)
+    except Unavailable as error:
+        raise Unavailable(f"{error}; batch {batch.id} was accepted") from error
+
+
+def _followed(
+    client: Client, batch: BatchStatus, timeout: float | None, *, quiet: bool
+) -> BatchStatus:
     if quiet or not sys.stderr.isatty():
         return client.wait(batch.id, timeout)
     columns = (

@@ -105,12 +105,11 @@ def set_status(options: dict[str, Any], /, to_status: str, **how: Any) -> None:
 @click.pass_obj
 def refetch(options: dict[str, Any], /, **how: Any) -> None:
     """Fetch tasks again, with all their tries; by default all that failed."""
-    given = {
-        name: how.pop(name)
-        for name in ("tasks", "state", "callback", "error", "status_code", "kind", "url")
-    }
+    names = ("tasks", "state", "callback", "error", "status_code", "kind", "url")
+    given = {name: how.pop(name) for name in names}
     given["tasks"] = list(given["tasks"]) or None
-    _request(options, "refetch", given, how)
+    known = {name: value for name, value in given.items() if value is not None}
+    _request(options, "refetch", known, how)  # older schedulers know fewer
 
 
 def _request(
@@ -173,11 +172,11 @@ def _confirm_deletion(plan: Plan) -> None:
     if plan.count == 0:
         return  # it will be refused with the reason
     say(f"delete {_named(plan)}, with all tasks and results", err=True)
-    what, expected = ("their number", str(plan.count))
+    what, expected = "their number", [str(plan.count), f"{plan.count:,}"]
     if plan.count == 1:
-        what, expected = ("its name", plan.names[0])
+        what, expected = "its name", plan.names
     typed = click.prompt(f"Type {what} to continue", err=True, default="", show_default=False)
-    if typed != expected:
+    if typed not in expected:
         raise ClusterError(
             f"nothing was deleted: {typed!r} is not {what}; --yes skips the question"
         )

@@ -13,9 +13,13 @@ from typing import Any
 import pytest
 from pyspider.database.base.taskdb import TaskDB
 
+from pyspider_zk.client import Client
 from pyspider_zk.cluster.events import Event
 from pyspider_zk.config import Settings
+from pyspider_zk.errors import Unavailable
+from pyspider_zk.jobs import operations
 from pyspider_zk.jobs.model import BatchRecord
+from pyspider_zk.jobs.operations import Operation
 from tests.cli.conftest import Run, ended, hosts
 from tests.support.connected import connected
 from tests.support.live_cluster import LiveCluster
@@ -77,6 +81,14 @@ def test_refetch_fetches_what_failed_again(ask: Ask, live: LiveCluster) -> None:
     assert live.database("task").status_count("a") == {TaskDB.ACTIVE: 3}
 
 
+def test_refetch_asks_a_scheduler_that_knows_fewer_conditions(
+    ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for later in ("kind", "url"):
+        monkeypatch.delitem(operations._ARGUMENTS[Operation.REFETCH], later)
+    assert ask("refetch", "a").exit_code == 0
+
+
 def test_failures_are_named_and_end_with_1(ask: Ask) -> None:
     result = ended(ask("run", "a", "b"), 1)
     assert "run failed: 1 of 2 projects, 1 failed" in result.stdout
@@ -134,6 +146,7 @@ def test_a_dry_run_only_tells(ask: Ask, live: LiveCluster) -> None:
         (["rate", "-1", "1", "a"], "-1"),
         (["set-status", "OFF", "a"], "OFF"),
         (["start", "--pattern", "\udcff*"], r"pattern: '\udcff*'"),
+        (["stop", "--pattern", "", "--status", "RUNNING"], "selection: pattern"),
         (["group", "\udcff", "a"], r"group: '\udcff'"),
         (["refetch", "a", "--error", ""], "refetch: error must be text"),
         (["refetch", "a", "--state", "ACTIVE"], "ACTIVE"),
@@ -158,6 +171,14 @@ def test_deleting_asks_for_the_name_or_the_number(
 ) -> None:
     ended(ask("delete", *names, input=f"{typed}\n"))
     assert not statuses(live).keys() & set(names)
+
+
+def test_the_number_may_be_typed_as_it_is_shown(ask: Ask, live: LiveCluster) -> None:
+    for number in range(1000):
+        live.project(f"many_{number}", "STOP")
+    result = ask("delete", "--pattern", "many_*", "--no-wait", input="1,000\n")
+    assert result.exit_code == 0
+    assert "1,000 projects" in result.stderr
 
 
 @pytest.mark.parametrize("typed", ["", "y\n", "c\n", "1\n"])
@@ -203,6 +224,24 @@ def test_a_job_can_be_retried(ask: Ask) -> None:
     again = ask("batch", "mine", "--retry", "--json")
     assert again.exit_code == 0
     assert json.loads(again.stdout)["total"] == 1
+
+
+def test_a_retry_that_is_followed_tells_how_it_ended(ask: Ask) -> None:
+    ask("run", "b", "--id", "mine")
+    result = ended(ask("batch", "mine", "--retry", "--follow"), 1)
+    assert "run failed: 0 of 1 project, 1 failed" in result.stdout
+
+
+def test_a_batch_that_cannot_be_followed_is_named(
+    ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def silent(*_: object) -> None:
+        raise Unavailable("nobody answers")
+
+    monkeypatch.setattr(Client, "batch", silent)
+    result = ended(ask("stop", "a", "--json"), 3)
+    (batch,) = json.loads(ask("batches", "--json").stdout)
+    assert f"nobody answers; batch {batch['id']} was accepted" in result.stderr
 
 
 def test_a_job_can_be_cancelled(ask: Ask, live: LiveCluster) -> None:
