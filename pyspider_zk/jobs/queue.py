@@ -297,6 +297,7 @@ class JobQueue(Batches):
             try:
                 newer = None if has_moved else self._after_refusal(report, claim, job)
             except JobLost as error:
+                self._let_go(claim)
                 results[place] = error
                 continue
             if newer is not None:
@@ -317,11 +318,7 @@ class JobQueue(Batches):
         """Return the claim to try again with; None if the job was given up before."""
         arrived = self._store.find(place_of(wanted), claim.name) if report.verdict else None
         running = self._store.find(JobState.RUNNING, claim.name)
-        try:
-            return after_refusal(claim, wanted, arrived and arrived.job, running)
-        except JobLost:
-            self._let_go(claim)
-            raise
+        return after_refusal(claim, wanted, arrived and arrived.job, running)
 
     # --- taking ---
 
@@ -437,23 +434,15 @@ class JobQueue(Batches):
                     wanted.append(move)
             moves = [JobMove(JobState.PENDING, claim.name, steps) for claim, steps in wanted]
             has_claimed = self._store.move_all(moves)
+            if not all(has_claimed):
+                self._require(claimant)
         except BaseException:
             self.put_down(claim for claim, _ in wanted)
             raise
         for (claim, _), is_ours in zip(wanted, has_claimed, strict=True):
             if not is_ours:
                 self._let_go(claim)
-        claims = [claim for (claim, _), is_ours in zip(wanted, has_claimed, strict=True) if is_ours]
-        if len(claims) < len(wanted):
-            self._require_or_put_down(claimant, claims)
-        return claims
-
-    def _require_or_put_down(self, claimant: Claimant, claims: Sequence[Claim]) -> None:
-        try:
-            self._require(claimant)
-        except BaseException:
-            self.put_down(claims)
-            raise
+        return [claim for (claim, _), is_ours in zip(wanted, has_claimed, strict=True) if is_ours]
 
     def _wanted(
         self, claimant: Claimant, mine: Mine, found: Found, batch: Versioned | None
