@@ -198,6 +198,7 @@ def test_a_plan_that_holds_no_more_is_not_carried_out(client: Client, cluster: L
         ({"pattern": "\ud800"}, "pattern"),
         ({"names": [], "status": "STOP"}, "list of names is empty"),
         ({"pattern": "", "status": "STOP"}, "selection: pattern: .* not ''"),
+        ({"pattern": "*a" * 600}, "selection: pattern: .* length <= 1000"),
         ({"group": "", "status": "STOP"}, "selection: group: .* not ''"),
         ({"pattern": "*", "status": ""}, "selection: status: .* not ''"),
     ],

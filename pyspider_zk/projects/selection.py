@@ -11,8 +11,11 @@ from pyspider_zk.asked import parsed
 from pyspider_zk.errors import BadRequest
 from pyspider_zk.projects.rows import STATUSES, is_text, split_group
 
-Condition = Annotated[str, msgspec.Meta(min_length=1)]
-"""A text that is not empty where it is given: that would be no condition at all."""
+Condition = Annotated[str, msgspec.Meta(min_length=1, max_length=1000)]
+"""A text that is not empty where it is given, for that would be no condition at all.
+
+Each ``*`` of a pattern takes memory.
+"""
 
 
 @dataclass(frozen=True)
