@@ -126,6 +126,9 @@ class Connection:
             logger=_quieted(_kazoo_logger),
             **login(settings),
         )
+        # kazoo ends its thread on what it does not expect, as where a name cannot be looked up for
+        # want of descriptors; nobody would start it again. Its connection has a copy of the retry.
+        self._client._connection.retry_sleeper.retry_exceptions += (Exception,)
         self._admission.guard(self._client)
         self._client.add_listener(self._on_state)
 

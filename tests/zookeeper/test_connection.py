@@ -1,7 +1,9 @@
 """Bounded calls, honest transactions, and the session they belong to."""
 
+import errno
 import socket
 import struct
+import threading
 from contextlib import suppress
 from dataclasses import replace
 
@@ -158,6 +160,30 @@ def test_the_session_stays_while_suspended_and_after(cable: Cable):
     eventually(lambda: connection.connected)
     assert connection.session == session
     connection.stop()
+
+
+def test_a_name_that_cannot_be_looked_up_for_a_moment_ends_no_connection(
+    cable: Cable, monkeypatch: pytest.MonkeyPatch
+):
+    look_up, failed = socket.getaddrinfo, threading.Event()
+
+    def fail_once(host: str, *args: object, **options: object) -> object:
+        if host == "localhost" and not failed.is_set():
+            failed.set()
+            raise OSError(errno.EMFILE, "Too many open files")
+        return look_up(host, *args, **options)
+
+    connection = Connection(Settings(hosts=cable.address.replace("127.0.0.1", "localhost")))
+    connection.start()
+    try:
+        monkeypatch.setattr(socket, "getaddrinfo", fail_once)
+        cable.drop()
+        eventually(failed.is_set)
+        eventually(lambda: connection.connected)
+
+        assert "zookeeper" in connection.children("/")
+    finally:
+        connection.stop()
 
 
 def test_a_callback_that_was_forgotten_is_not_called(cable: Cable):
