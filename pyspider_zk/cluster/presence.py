@@ -21,7 +21,9 @@ from pyspider_zk.zookeeper.waiting import Waiter
 logger = logging.getLogger(__name__)
 
 REPORTING = 10.0
-"""Seconds between two reports of what a component does; one that says anything new is a write."""
+"""Seconds between two reports of what a component does; one that says anything new is a write.
+
+So often it also looks whether its node is there."""
 
 PATIENCE = 10.0
 """Seconds that a component waits at its start while ZooKeeper refuses to register it."""
@@ -34,8 +36,8 @@ class Presence:
     """Context manager that keeps one component's ephemeral node in existence.
 
     A component begins once it stands, since by then others know whose what it takes is. It works
-    on while ZooKeeper is unavailable, and registers again in the next session, unless it does not
-    speak the cluster's protocol any more.
+    on while ZooKeeper is unavailable, and registers again in the next session or where its node was
+    deleted, unless the cluster is closed, or has other values by now.
 
     Threads: a daemon thread of its own maintains the node.
 
@@ -55,11 +57,14 @@ class Presence:
     ) -> None:
         self.connection = Connection(settings)
         self._tree = Tree(settings.root)
-        self._meta = Meta(settings.slots)
+        meta = Meta(settings.slots)
         parent = f"{self._tree.components}/{kind}"
         self._record = record
         self._report = report
-        self._node = Ephemeral(self.connection, parent, record.encode())
+        self._node = Ephemeral(
+            *(self.connection, parent, record.encode()),
+            before=lambda: ensure_meta(self.connection, self._tree, meta),
+        )
         self._lost, self._tells_until = "", float("-inf")
         self._interval = settings.renewal
         self._loop = Loop("presence", self._turn)
@@ -102,7 +107,6 @@ class Presence:
 
         def stands() -> bool:
             try:
-                ensure_meta(self.connection, self._tree, self._meta)
                 self._node.stand()
             except SessionLost as error:
                 raise Unavailable(str(error)) from error
@@ -129,12 +133,10 @@ class Presence:
             return self._interval
         return left
 
-    def _say(self) -> float | None:
-        """Bring up to date what the node says; return for how many seconds, None: for ever."""
+    def _say(self) -> float:
+        """Bring up to date what the node says; return for how many seconds."""
         told = dict(self._report()) if self._report else {}
-        ends = [REPORTING] if self._report else []
         if (left := self._tells_until - monotonic()) > 0:
             told["lost"] = self._lost
-            ends.append(left)
         self._node.say(replace(self._record, **told).encode())
-        return min(ends, default=None)
+        return min(REPORTING, left) if left > 0 else REPORTING

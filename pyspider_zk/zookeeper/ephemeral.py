@@ -2,6 +2,7 @@
 
 import threading
 import uuid
+from collections.abc import Callable
 from contextlib import suppress
 
 from kazoo.exceptions import NodeExistsError
@@ -51,19 +52,30 @@ def begin(connection: Connection) -> Tenure:
 class Ephemeral:
     """Ephemeral znode that is recreated, under another name, in every session.
 
+    So it is where somebody deleted it: whoever saw it gone was told that it ended.
+
     Threads: any; calls block for some seconds at most and raise ``Unavailable``.
 
     Args:
         parent: the znode below which it stands.
+        before: called each time before it is made; what it raises keeps it from standing.
     """
 
-    def __init__(self, connection: Connection, parent: str, data: bytes = b"") -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        parent: str,
+        data: bytes = b"",
+        before: Callable[[], object] = lambda: None,
+    ) -> None:
         self._connection = connection
         self._parent = parent
         self._data = data
+        self._before = before
         self._written: bytes | None = None
         self._lock = threading.Lock()
         self._tenure: Tenure | None = None
+        self._former: Tenure | None = None
         self._stands = False
 
     def stand(self) -> str:
@@ -73,8 +85,9 @@ class Ephemeral:
             SessionLost: the session ended meanwhile; ask again.
         """
         with self._lock:
+            self._clear()
             tenure = self._tenure
-            if tenure is None or tenure.lost:
+            if tenure is None or tenure.lost or self._is_gone(tenure):
                 tenure = self._tenure = begin(self._connection)
                 self._stands = False
             path = self._path(tenure)
@@ -92,13 +105,23 @@ class Ephemeral:
         self._data = data
 
     def leave(self) -> None:
-        """Delete it, if it was made."""
+        """Delete it, if it was made; after ``Unavailable``, call again."""
         with self._lock:
-            tenure, self._tenure = self._tenure, None
-            if tenure is not None:
-                self._connection.delete(self._path(tenure))
+            self._former, self._tenure = self._tenure or self._former, None
+            self._clear()
+
+    def _clear(self) -> None:
+        """Delete the one that was left, as long as no reply has told that it is gone."""
+        if self._former is not None:
+            self._connection.delete(self._path(self._former))
+            self._former = None
+
+    def _is_gone(self, tenure: Tenure) -> bool:
+        """Return whether somebody deleted it, though the session lives."""
+        return self._stands and self._connection.find(self._path(tenure)) is None
 
     def _make(self, tenure: Tenure, path: str) -> None:
+        self._before()
         data = self._data
         with suppress(NodeExistsError):  # by an attempt whose reply was lost
             self._connection.create(path, data, ephemeral=True)

@@ -72,6 +72,49 @@ def test_another_session_makes_another_one(link: Lossy, node: Ephemeral, zk_root
     assert [f"{zk_root}/here/{name}" for name in link.children(f"{zk_root}/here")] == [second]
 
 
+def test_one_that_somebody_deleted_is_followed_by_another(
+    link: Lossy, node: Ephemeral, zk_root: str
+):
+    first = node.stand()
+    link.delete(first)
+
+    second = node.stand()
+
+    assert second != first
+    assert [f"{zk_root}/here/{name}" for name in link.children(f"{zk_root}/here")] == [second]
+
+
+@pytest.fixture
+def node_left(link: Lossy, node: Ephemeral, monkeypatch) -> Ephemeral:
+    """Give one that was left, while ZooKeeper did not answer."""
+
+    def lose(_path: str) -> None:
+        monkeypatch.undo()
+        raise Unavailable("nobody answers")
+
+    node.stand()
+    monkeypatch.setattr(link, "delete", lose)
+    with pytest.raises(Unavailable):
+        node.leave()
+    return node
+
+
+def test_one_that_could_not_leave_leaves_later(link: Lossy, node_left: Ephemeral, zk_root: str):
+    assert len(link.children(f"{zk_root}/here")) == 1
+
+    node_left.leave()
+
+    assert link.children(f"{zk_root}/here") == []
+
+
+def test_one_that_could_not_leave_leaves_before_it_stands_again(
+    link: Lossy, node_left: Ephemeral, zk_root: str
+):
+    path = node_left.stand()
+
+    assert [f"{zk_root}/here/{name}" for name in link.children(f"{zk_root}/here")] == [path]
+
+
 def test_what_came_to_stand_in_the_next_session_is_deleted(link: Lossy, zk_root: str):
     tenure = Tenure(link, -1)
     path = link.create(f"{zk_root}/here/ghost", ephemeral=True)
