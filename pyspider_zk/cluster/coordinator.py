@@ -132,7 +132,10 @@ class Coordinator:
         self._loop.start()
 
     def _is_founded(self) -> bool:
-        ensure_cluster(self.connection, self._tree, Meta(self._settings.slots))
+        try:
+            ensure_cluster(self.connection, self._tree, Meta(self._settings.slots))
+        except SessionLost as error:  # the next one begins by itself
+            raise Unavailable(str(error)) from error
         return True
 
     def stop(self, returns_within: float = 0.0) -> None:

@@ -1,6 +1,7 @@
 """Reading the cluster, standing in it without owning, the scale node, and the ages of leases."""
 
 import json
+from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
@@ -10,10 +11,21 @@ from pyspider_zk.cluster.coordinator import Coordinator
 from pyspider_zk.cluster.directory import Directory, LeaseWatch
 from pyspider_zk.cluster.orders import ScaleNode
 from pyspider_zk.cluster.presence import Presence
-from pyspider_zk.cluster.records import Assignment, Cluster, Component, ComponentKind, Meta
+from pyspider_zk.cluster.protocols import CLOSED
+from pyspider_zk.cluster.records import (
+    Assignment,
+    Cluster,
+    Component,
+    ComponentKind,
+    Load,
+    Member,
+    Meta,
+)
+from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.config import Settings
-from pyspider_zk.errors import Mismatch
+from pyspider_zk.errors import Mismatch, SessionLost
 from pyspider_zk.groups.ids import MemberId
+from pyspider_zk.zookeeper.connection import Connection
 from tests.support.connected import looking
 from tests.support.crew import Crew, expire
 from tests.support.waiting import eventually
@@ -76,6 +88,55 @@ def test_presence_returns_after_an_expired_session(directory: Directory, setting
         expire(presence.connection)
         eventually(lambda: presence.connection.session not in (None, session))
         eventually(lambda: fetchers(directory) == [FETCHER])
+
+
+@pytest.mark.zk
+def test_a_component_whose_node_was_deleted_returns(
+    directory: Directory, settings: Settings, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(presence_module, "REPORTING", 0.05)
+    tree = Tree(settings.root)
+    with Presence(settings, ComponentKind.FETCHER, FETCHER) as presence:
+        (name,) = directory.read().components[ComponentKind.FETCHER]
+        presence.connection.delete(tree.component(ComponentKind.FETCHER, name))
+
+        eventually(lambda: fetchers(directory) == [FETCHER])
+        assert name not in directory.read().components[ComponentKind.FETCHER]
+
+
+@pytest.mark.zk
+@pytest.mark.parametrize("other", [Meta(12, CLOSED), Meta(24)], ids=["closed", "other slots"])
+def test_a_component_does_not_return_to_a_cluster_that_it_may_not_join(
+    connection: Connection, settings: Settings, caplog: pytest.LogCaptureFixture, other: Meta
+):
+    tree = Tree(settings.root)
+    with Presence(settings, ComponentKind.FETCHER, FETCHER) as presence:
+        connection.set(tree.meta, other.encode())
+        expire(presence.connection)
+
+        eventually(lambda: "presence is not registered, stop this process" in caplog.text)
+
+        assert connection.children(f"{tree.components}/{ComponentKind.FETCHER}") == []
+
+
+@pytest.mark.zk
+def test_a_session_that_expires_while_founding_ends_no_scheduler(
+    directory: Directory, settings: Settings, monkeypatch: pytest.MonkeyPatch
+):
+    record = Member("127.0.0.1:23333", "host", 1, "0", 0.0)
+    founder = Coordinator(settings, record, dict, lambda: Load(1, 2))
+
+    def expire_once(_paths: Iterable[str], _data: bytes = b"") -> None:
+        monkeypatch.undo()
+        raise SessionLost("the ZooKeeper session expired")
+
+    monkeypatch.setattr(founder.connection, "ensure", expire_once)
+    founder.start()
+    try:
+        eventually(lambda: founder.member)
+        assert founder.member in directory.members()
+    finally:
+        founder.stop()
 
 
 @pytest.mark.zk
