@@ -5,11 +5,10 @@ from collections.abc import Callable, Mapping
 from typing import Self
 
 from pyspider_zk.cluster.cluster_settings import ClusterSettings, WeighBy
-from pyspider_zk.cluster.reader import Reader, read_members
+from pyspider_zk.cluster.reader import Reader, read_components, read_members
 from pyspider_zk.cluster.records import (
     Assignment,
     Cluster,
-    Component,
     ComponentKind,
     Load,
     Member,
@@ -89,7 +88,7 @@ class Directory:
             self._leader(),
             members,
             reader.values(tree.lease, leases, Load.decode),
-            {kind: self._components(kind) for kind in ComponentKind},
+            {kind: read_components(self._connection, tree, reader, kind) for kind in ComponentKind},
             {member: version for member, (_, version) in leases.items()},
             self._connection.unreadable.mapping(),
             self._settings,
@@ -128,15 +127,6 @@ class Directory:
     def _leases(self, members: Mapping[MemberId, Member]) -> dict[MemberId, Found]:
         leases = self._connection.find_all([self._tree.lease(member) for member in members])
         return {member: lease for member, lease in zip(members, leases, strict=True) if lease}
-
-    def _components(self, kind: ComponentKind) -> dict[str, Component]:
-        names = self._connection.children(f"{self._tree.components}/{kind}")
-        paths = [self._tree.component(kind, name) for name in names]
-        found = zip(names, paths, self._connection.find_all(paths), strict=True)
-        records = {
-            name: self._reader.value(path, data, Component.decode) for name, path, data in found
-        }
-        return {name: record for name, record in records.items() if record is not None}
 
 
 class LeaseWatch:

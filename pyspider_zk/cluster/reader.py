@@ -2,7 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Generic
 
 from pyspider_zk.cluster.cluster_settings import ClusterSettings
@@ -11,6 +11,7 @@ from pyspider_zk.cluster.records import (
     CONSUMING,
     Assignment,
     Component,
+    ComponentKind,
     LeaseTerms,
     Load,
     Member,
@@ -55,11 +56,15 @@ class Reader:
         """Return the terms of the readable leases."""
         return self.values(self._tree.lease, found, _terms)
 
-    def members(self, parent: str, names: Iterable[str]) -> list[MemberId]:
+    def names(self, parent: str, names: Collection[str]) -> list[str]:
+        """Return the names of a znode's children, whatever they are; those gone are forgotten."""
+        return list(self._unreadable.parsed(parent, names, str))
+
+    def members(self, parent: str, names: Collection[str]) -> list[MemberId]:
         """Return the members that znodes are named after; other names are skipped."""
         return list(self._unreadable.parsed(parent, names, MemberId.parse).values())
 
-    def candidates(self, names: Iterable[str]) -> list[str]:
+    def candidates(self, names: Collection[str]) -> list[str]:
         """Return the valid election nodes; other names are skipped."""
         return list(self._unreadable.parsed(self._tree.election, names, candidate_of))
 
@@ -81,13 +86,24 @@ def read_members(connection: Connection, tree: Tree, reader: Reader) -> dict[Mem
     return reader.values(tree.member, dict(zip(members, found, strict=True)), Member.decode)
 
 
+def read_components(
+    connection: Connection, tree: Tree, reader: Reader, kind: ComponentKind
+) -> dict[str, Component]:
+    """Return the components of a kind whose ephemeral node exists and can be read, by its name."""
+    parent = f"{tree.components}/{kind}"
+    names = reader.names(parent, connection.children(parent))
+    found = connection.find_all([f"{parent}/{name}" for name in names])
+    records = {
+        name: reader.value(f"{parent}/{name}", data, Component.decode)
+        for name, data in zip(names, found, strict=True)
+    }
+    return {name: record for name, record in records.items() if record is not None}
+
+
 def read_consumers(connection: Connection, tree: Tree, reader: Reader) -> set[str]:
     """Return the names under which those who are registered take messages."""
-    parents = [f"{tree.components}/{kind}" for kind in CONSUMING]
-    paths = [f"{each}/{name}" for each in parents for name in connection.children(each)]
-    found = zip(paths, connection.find_all(paths), strict=True)
-    records = (reader.value(path, data, Component.decode) for path, data in found)
-    return {record.consumer for record in records if record is not None}
+    found = [read_components(connection, tree, reader, kind) for kind in CONSUMING]
+    return {record.consumer for records in found for record in records.values()}
 
 
 class Table:

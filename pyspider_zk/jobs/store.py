@@ -128,20 +128,7 @@ class JobStore:
         self, parent: str, children: Sequence[str], parse: Callable[[str], Name]
     ) -> list[Name]:
         """Return the names of children; record invalid ones, forget those that are gone."""
-        self._forget_the_gone(parent, children)
-        names = []
-        for child in children:
-            try:
-                names.append(parse(child))
-            except BadMessage as error:
-                self.unreadable.note(f"{parent}/{child}", error)
-        return names
-
-    def _forget_the_gone(self, parent: str, children: Sequence[str]) -> None:
-        noted = [path for path in self.unreadable.mapping() if path.rpartition("/")[0] == parent]
-        if noted:
-            there = {f"{parent}/{child}" for child in children}
-            self.unreadable.forget(*(path for path in noted if path not in there))
+        return list(self.unreadable.parsed(parent, children, parse).values())
 
     def read(self, state: JobState, names: Sequence[JobName]) -> Iterator[Found]:
         """Yield those of these jobs that are still in one place, and can be read."""

@@ -2,7 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TypeVar
 
 from pyspider_zk.errors import BadMessage
@@ -26,7 +26,6 @@ class Unreadable:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._reasons: dict[str, str] = {}
-        self._strays: dict[str, set[str]] = {}
         self._is_full = False
 
     def decoded(
@@ -42,19 +41,29 @@ class Unreadable:
         return value
 
     def parsed(
-        self, parent: str, names: Iterable[str], parse: Callable[[str], Value]
+        self, parent: str, names: Collection[str], parse: Callable[[str], Value]
     ) -> dict[str, Value]:
-        """Return what the names of a znode's children say; those that say nothing are skipped."""
-        parsed, strays = {}, set()
+        """Return what the names of a znode's children say; those that say nothing are skipped.
+
+        Those that are gone are forgotten, whatever was wrong with them.
+
+        Args:
+            names: of all children.
+        """
+        self._forget_the_gone(parent, names)
+        parsed = {}
         for name in names:
             try:
                 parsed[name] = parse(name)
             except BadMessage as error:
-                strays.add(f"{parent}/{name}")
                 self.note(f"{parent}/{name}", error)
-        self.forget(*(self._strays.get(parent, set()) - strays))
-        self._strays[parent] = strays
         return parsed
+
+    def _forget_the_gone(self, parent: str, names: Collection[str]) -> None:
+        noted = [path for path in self.mapping() if path.rpartition("/")[0] == parent]
+        if noted:
+            there = {f"{parent}/{name}" for name in names}
+            self.forget(*(path for path in noted if path not in there))
 
     def note(self, path: str, reason: object) -> None:
         """Remember a znode that was skipped; log it unless that was logged before.

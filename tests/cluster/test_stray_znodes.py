@@ -125,6 +125,20 @@ def test_what_was_stray_is_named_no_more_once_it_is_gone(crew: Crew, connection,
         assert directory.read().unreadable == {}
 
 
+@pytest.mark.parametrize("path", ["components/fetcher/junk", "members/7-gone"])
+def test_a_record_that_cannot_be_read_is_named_no_more_once_it_is_gone(
+    crew: Crew, connection: Connection, settings: Settings, path: str
+):
+    crew.start_and_share(1)
+    connection.create(f"{settings.root}/{path}", b"junk")
+    with looking(settings) as directory:
+        assert list(directory.read().unreadable) == [f"{settings.root}/{path}"]
+
+        connection.delete(f"{settings.root}/{path}")
+
+        assert directory.read().unreadable == {}
+
+
 def test_a_table_that_cannot_be_read_is_written_anew_as_it_was(crew: Crew, connection, settings):
     members = crew.start_and_share(2)
     before, path = crew.assignment(), Tree(settings.root).assignment

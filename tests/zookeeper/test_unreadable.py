@@ -27,6 +27,24 @@ def test_what_was_forgotten_is_told_again(caplog: pytest.LogCaptureFixture):
     assert len(caplog.records) == 2
 
 
+def test_what_is_gone_is_forgotten_whatever_was_wrong_with_it():
+    unreadable = Unreadable()
+    assert unreadable.parsed("/ids", ["1", "junk", "2"], number) == {"1": 1, "2": 2}
+    unreadable.decoded("/ids/1", (b"x", 0), number)
+    unreadable.decoded("/ids/2", (b"x", 0), number)
+    unreadable.note("/ids/1/below", "it is of another parent")
+
+    assert unreadable.parsed("/ids", ["2"], number) == {"2": 2}
+
+    assert set(unreadable.mapping()) == {"/ids/2", "/ids/1/below"}
+
+
+def number(text: str | bytes) -> int:
+    if not text.isdigit():
+        raise BadMessage("no number")
+    return int(text)
+
+
 def test_neither_paths_nor_reasons_grow_without_end(caplog: pytest.LogCaptureFixture):
     unreadable = Unreadable()
     for number in range(MOST + 5):
