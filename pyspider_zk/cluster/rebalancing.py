@@ -11,6 +11,7 @@ from pyspider_zk.cluster.orders import Orders
 from pyspider_zk.cluster.placement import Rated
 from pyspider_zk.cluster.records import Assignment, Cluster, Member, Slot
 from pyspider_zk.cluster.rules import Rules, Snapshot, Stamp, decide
+from pyspider_zk.config import RENEWAL
 from pyspider_zk.errors import Conflict, TimedOut
 from pyspider_zk.groups.ids import MemberId, choose_number
 
@@ -104,6 +105,8 @@ class Rebalancing:
         self._orders = orders
         self._read = read
         self._projects = projects
+        self._mode = Maintenance.OFF
+        self._still_since: float | None = None
         self.left = 0
 
     def moves(self) -> list[SlotMove]:
@@ -130,7 +133,7 @@ class Rebalancing:
             ClusterError: the cluster cannot be read or told.
         """
         try:
-            self._orders.rebalance()
+            self._mode = self._orders.rebalance().maintenance
             self._await_rest(timeout, ended)
         except BaseException:
             self._orders.end_rebalance()
@@ -143,13 +146,40 @@ class Rebalancing:
                 raise TimedOut("it was ended while slots still moved")
             if time.monotonic() > deadline:
                 raise TimedOut(f"slots still move after {timeout:g} s: see `pyspider-zk status`")
+        self.left = 0  # by the leader, who knows better than the preview
 
     def _is_done(self) -> bool:
+        """Return whether the leader has nothing to move, by what it does.
+
+        The preview does not tell: the leader knows which projects are active by now, and spares the
+        slots that it moved lately.
+        """
         cluster = self._read()
         moving = sum(slot.next is not None for slot in cluster.assignment.slots)
         self.left = moving + len(preview(without_maintenance(cluster), self._projects))
-        if cluster.settings.rebalance:
+        settings = cluster.settings
+        if settings.rebalance:
             return False
-        if self.left and cluster.settings.maintenance is not Maintenance.OFF:
+        if settings.maintenance is Maintenance.OFF:
+            return self._is_still(cluster)
+        is_ordered = settings.maintenance is not self._mode and self.left
+        if is_ordered or _is_moving(self._read()):  # the table was read before the settings
             raise Conflict(f"maintenance goes on, {self.left} slots did not move: see the events")
-        return not self.left
+        return True
+
+    def _is_still(self, cluster: Cluster) -> bool:
+        """Return whether nothing moved at two looks, between which the leader had a turn."""
+        if _is_moving(cluster):
+            self._still_since = None
+            return False
+        now = time.monotonic()
+        self._still_since = self._still_since or now
+        return now - self._still_since >= RENEWAL
+
+
+def _is_moving(cluster: Cluster) -> bool:
+    """Return whether a slot moves, or waits until the lease of an owner that is gone has ended."""
+    return any(
+        row.next is not None or (row.owner is not None and row.owner not in cluster.members)
+        for row in cluster.assignment.slots
+    )

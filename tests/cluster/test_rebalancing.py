@@ -3,7 +3,7 @@
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from threading import Event
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ import pytest
 from pyspider_zk.cluster.cluster_settings import ClusterSettings, Maintenance
 from pyspider_zk.cluster.event_log import EventLog
 from pyspider_zk.cluster.orders import Orders, SettingsStore
-from pyspider_zk.cluster.rebalancing import NEWCOMER, Rebalancing, preview
+from pyspider_zk.cluster.rebalancing import NEWCOMER, Rebalancing, preview, without_maintenance
 from pyspider_zk.cluster.records import Assignment, Cluster, Member, Meta, Slot
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.config import Settings
@@ -90,11 +90,17 @@ def uneven(crew: Crew, connection: Connection, settings: Settings) -> Uneven:
     return Uneven(first, crew.start("second"), store)
 
 
-def run(orders: Orders, read: Callable[[], Cluster], timeout: float, ended: bool = False) -> None:
+def run(
+    orders: Orders,
+    read: Callable[[], Cluster],
+    timeout: float,
+    ended: bool = False,
+    projects: Mapping[int, int] | None = None,
+) -> None:
     event = Event()
     if ended:
         event.set()
-    Rebalancing(orders, read, {}).run(timeout, event)
+    Rebalancing(orders, read, projects or {}).run(timeout, event)
 
 
 @pytest.mark.zk
@@ -110,6 +116,31 @@ def test_the_slots_are_even_and_maintenance_goes_on(
         ("maintenance is suspended while slots move", "me"),
         ("maintenance goes on: the slots were rebalanced", str(uneven.first.member)),
     ]
+
+
+@pytest.mark.zk
+def test_it_is_done_when_the_leader_has_nothing_to_move(uneven: Uneven, crew: Crew):
+    moves = preview(without_maintenance(crew.cluster()), {})
+    unknown = {move.slot: 9 for move in moves}  # by these the leader's work would be uneven
+
+    run(uneven.orders, crew.cluster, 60, projects=unknown)
+
+    crew.shared_by(uneven.first, uneven.second)
+    assert uneven.store.read() == HELD
+
+
+@pytest.mark.zk
+def test_without_maintenance_it_is_done_when_nothing_moves(
+    crew: Crew, connection: Connection, settings: Settings
+):
+    first, _ = crew.start_and_share(2)
+    before = crew.table()
+    unknown = dict.fromkeys(first.owned, 9)
+    orders = Orders(SettingsStore(connection, Tree(settings.root)), "me")
+
+    run(orders, crew.cluster, 60, projects=unknown)
+
+    assert crew.table() == before
 
 
 REQUESTER = """
