@@ -22,6 +22,7 @@ LARGEST = 16 * 1024  # bytes of an event when it is written; a larger one is cut
 MOST = 64 * 1024  # bytes of an event when it is read, inflated; hundreds are read at once
 MOST_MEMBERS = MOST_SLOTS  # of a checkpoint; more have no slot to own
 TOLD_AT_ONCE = 16  # members that joined, and that are gone; all the events fit into a transaction
+PAIRS_AT_ONCE = 200  # of old and new owner, that one write of the assignment has events for
 TEXT_LIMIT = 1000  # characters of the sentence, and of the name, in an event that is cut
 
 
@@ -218,7 +219,7 @@ def new_events(
         *(_joined(member, observation.members[member], now) for member in arrived),
         *(_gone(member, observation.leases.get(member), now) for member in ended),
         *([] if checkpoint.leader == leader else [_leads(leader, now)]),
-        *(_moved(each, pair, now) for each in unreported for pair in each.counts),
+        *(event for each in unreported for event in _moves(each, now)),
     ]
     epoch = max([checkpoint.epoch, *(moves.epoch for moves in unreported)])
     return replace(after, epoch=epoch), events
@@ -241,6 +242,15 @@ def _gone(member: str, lease: LeaseTerms | None, now: float) -> Event:
 
 def _leads(member: str, now: float) -> Event:
     return Event(EventKind.LEADER, f"member {member} leads", now, member)
+
+
+def _moves(moves: Moves, now: float) -> list[Event]:
+    """Return an event for each pair of owners; for very many one, to fit into a transaction."""
+    if len(moves.counts) <= PAIRS_AT_ONCE:
+        return [_moved(moves, pair, now) for pair in moves.counts]
+    count = sum(moves.counts.values())
+    text = f"{count} slots moved between {len(moves.counts)} pairs of owners"
+    return [Event(EventKind.MOVED, text, now, data={"slots": count, "epoch": moves.epoch})]
 
 
 def _moved(moves: Moves, pair: tuple[MemberId | None, MemberId | None], now: float) -> Event:

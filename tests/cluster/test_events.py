@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from pyspider_zk.cluster.events import (
     LARGEST,
     MOST_MEMBERS,
+    PAIRS_AT_ONCE,
     TOLD_AT_ONCE,
     Checkpoint,
     Event,
@@ -161,6 +162,21 @@ def test_of_many_members_the_first_are_told_of_then_the_others_and_at_last_the_m
     whole = kinds([event for part in told for event in part])
     assert len(whole) == len(set(whole)) == 2 * count + 1
     assert whole[-1] == (EventKind.MOVED, str(A))
+    assert roll.epoch == 5
+
+
+def test_moves_between_very_many_owners_are_told_by_one_event():
+    owners = [MemberId(number, "a") for number in range(PAIRS_AT_ONCE + 1)]
+    before = Assignment(4, tuple(Slot(A, 1) for _ in owners for _ in range(2)))
+    after = Assignment(5, tuple(Slot(owner, 2) for owner in owners for _ in range(2)))
+    sight = LeaderObservation(A, {A: RECORD}, moves=[moves_between(before, after)])
+
+    roll, events = new_events(Checkpoint(str(A), (str(A),)), sight, NOW)
+
+    assert [(event.kind, event.text) for event in events] == [
+        (EventKind.MOVED, "402 slots moved between 201 pairs of owners")
+    ]
+    assert events[0].data == {"slots": 402, "epoch": 5}
     assert roll.epoch == 5
 
 
