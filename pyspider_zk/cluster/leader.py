@@ -42,7 +42,7 @@ from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.zookeeper.connection import Ask, Connection, Watch
 from pyspider_zk.zookeeper.errors import NotEmptyError
 from pyspider_zk.zookeeper.steps import Step
-from pyspider_zk.zookeeper.strays import delete_below, deleted_by
+from pyspider_zk.zookeeper.strays import delete_below, deleted_by, do_despite_strays
 from pyspider_zk.zookeeper.unreadable import Found
 
 logger = logging.getLogger(__name__)
@@ -283,7 +283,7 @@ class Leadership:
         stamp = self._stamps.get(member)
         if standing_of(stamp, now, self._rules) is Liveness.ALIVE:
             return
-        self._connection.multi(*depose_steps(self._tree, name, member, stamp))
+        do_despite_strays(self._connection, *depose_steps(self._tree, name, member, stamp))
         logger.warning("candidate %s is deposed: it does not renew its lease", member)
 
     def _say_whether_leading(self, leading: bool) -> None:
@@ -405,8 +405,11 @@ class Leadership:
         """
         refusals = self._connection.multi_all(moves)
         holds = [isinstance(refusal, NotEmptyError) for refusal in refusals]
-        for steps in (steps for steps, is_held in zip(moves, holds, strict=True) if is_held):
-            self._clear(deleted_by(steps))
+        for steps, is_held in zip(moves, holds, strict=True):
+            if is_held:
+                self._clear(deleted_by(steps))
+            else:
+                self._connection.unreadable.forget(*map(_below, deleted_by(steps)))
         return [not is_held for is_held in holds]
 
     def _clear(self, paths: Sequence[str]) -> None:
@@ -414,7 +417,12 @@ class Leadership:
         try:
             delete_below(self._connection, paths, self._renew)
         except Refused as error:
-            self._connection.unreadable.note(paths[0], error)
+            self._connection.unreadable.note(_below(paths[0]), error)
+
+
+def _below(path: str) -> str:
+    """Return the name for all that is below a znode, which itself is readable."""
+    return f"{path}/*"
 
 
 def _is_in_place(snapshot: Snapshot) -> bool:

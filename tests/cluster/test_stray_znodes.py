@@ -80,7 +80,7 @@ def test_what_stands_below_a_leftover_of_the_dead_is_deleted_with_it(
 
 
 def test_what_may_not_be_looked_at_keeps_one_leftover_and_no_other(
-    crew: Crew, connection: Connection, settings: Settings
+    crew: Crew, connection: Connection, settings: Settings, caplog: pytest.LogCaptureFixture
 ):
     tree, left = Tree(settings.root), [MemberId(number, "gone") for number in (7, 8, 9)]
     for gone in left:
@@ -93,10 +93,26 @@ def test_what_may_not_be_looked_at_keeps_one_leftover_and_no_other(
         lambda: connection.find_all([tree.lease(left[0]), tree.lease(left[2])]) == [None, None],
         "the others go",
     )
-    eventually(lambda: tree.lease(left[1]) in alone.coordinator.cluster().unreadable, "naming it")
+    below = f"{tree.lease(left[1])}/*"
+    eventually(lambda: below in alone.coordinator.cluster().unreadable, "naming it")
+    _, version = connection.get(tree.lease(alone.member))
+    eventually(lambda: connection.get(tree.lease(alone.member))[1] > version + 5, "more turns")
+    assert sum(f"{below} is passed over" in message for message in caplog.messages) == 1
     connection.delete(closed)
     eventually(lambda: connection.find(tree.lease(left[1])) is None, "the last leftover goes")
+    eventually(lambda: below not in alone.coordinator.cluster().unreadable, "naming it no more")
     is_well(crew, alone)
+
+
+def test_a_candidacy_that_somebody_made_is_deposed_with_what_stands_below(
+    crew: Crew, connection: Connection, settings: Settings
+):
+    foreign = f"{settings.root}/election/{MemberId(7, 'gone')}-0000000000"
+    connection.create(f"{foreign}/note", b"x")
+
+    is_well(crew, *crew.start_and_share(2))
+
+    assert connection.find(foreign) is None
 
 
 @pytest.mark.parametrize("returns_within", [0.0, 5.0])
