@@ -1,14 +1,14 @@
 """Reslotting: another number of slots for a cluster that is stopped."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from pyspider_zk.cluster.meta import Wait, close_cluster, slots_of
 from pyspider_zk.cluster.protocols import CLOSED
 from pyspider_zk.cluster.records import Assignment, Meta
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.errors import BadMessage, BadRequest, Conflict, NotFound
-from pyspider_zk.jobs.model import JobState
+from pyspider_zk.jobs.model import JobName, JobState
 from pyspider_zk.jobs.transactions import JobTree
 from pyspider_zk.limits import MOST_SLOTS
 from pyspider_zk.queues.redis_reslotting import RedisReslotting, Reslotting
@@ -95,12 +95,16 @@ class Reslotter:
         """Check that no job waits: each is for projects of one slot."""
         jobs = JobTree(self._tree.jobs)
         places = [jobs.place(state) for state in (JobState.PENDING, JobState.RUNNING)]
-        waiting = sum(len(self._connection.children(place)) for place in places)
+        waiting = sum(len(self._jobs_in(place)) for place in places)
         if waiting:
             raise Conflict(
                 f"{waiting} jobs of operations are not done: start the schedulers and let them end,"
                 " or cancel them, see `pyspider-zk batches`"
             )
+
+    def _jobs_in(self, place: str) -> Collection[str]:
+        names = self._connection.children(place)
+        return self._connection.unreadable.parsed(place, names, JobName.parse)
 
     def _table(self) -> tuple[Assignment, int]:
         """Return the assignment of the old slots.

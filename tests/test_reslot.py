@@ -18,7 +18,9 @@ from pyspider_zk.cluster.records import Assignment, Load, Meta
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import BadMessage, BadRequest, Conflict, NotFound
+from pyspider_zk.jobs.model import JobState
 from pyspider_zk.jobs.queue import JobQueue
+from pyspider_zk.jobs.transactions import JobTree
 from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.queues import redis_reslotting
 from pyspider_zk.queues.api import Message, Parked, ParkingMove, Queues
@@ -324,6 +326,13 @@ def test_operations_must_have_ended(bench: StoppedCluster) -> None:
     with pytest.raises(Conflict, match="1 jobs of operations are not done"):
         bench.change(7)
     assert bench.meta() == Meta(BEFORE)
+
+
+def test_what_is_no_operation_keeps_nothing_from_being_changed(bench: StoppedCluster) -> None:
+    pending = JobTree(bench.tree.jobs).place(JobState.PENDING)
+    bench.connection.create(f"{pending}/note", b"of somebody")
+    bench.change(7)
+    assert bench.meta() == Meta(7)
 
 
 @pytest.mark.parametrize("slots", [0, 16385, BEFORE])

@@ -114,7 +114,10 @@ Decode = Callable[[bytes], Member | Component]
 
 
 def _registered(connection: Connection, tree: Tree) -> dict[str, tuple[str, Decode]]:
-    """Return path and form of the record of each process that is registered, by what it is."""
+    """Return path and form of the record of each process that is registered, by what it is.
+
+    Only ephemeral znodes are: what somebody else put there is no process.
+    """
     found: dict[str, tuple[str, Decode]] = {
         f"member {name}": (tree.member(name), Member.decode)
         for name in connection.children(tree.members)
@@ -122,7 +125,12 @@ def _registered(connection: Connection, tree: Tree) -> dict[str, tuple[str, Deco
     for kind in ComponentKind:
         for name in connection.children(f"{tree.components}/{kind}"):
             found[f"{kind} {name}"] = (tree.component(kind, name), Component.decode)
-    return found
+    details = connection.details([path for path, _ in found.values()])
+    return {
+        who: place
+        for (who, place), its in zip(found.items(), details, strict=True)
+        if its is not None and its.ephemeral
+    }
 
 
 def _spoken(connection: Connection, tree: Tree) -> dict[str, Protocols]:
