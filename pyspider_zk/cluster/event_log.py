@@ -17,7 +17,7 @@ from pyspider_zk.cluster.events import (
     new_events,
     sequence_of,
 )
-from pyspider_zk.cluster.records import LeaseTerms, Member
+from pyspider_zk.cluster.records import LeaseTerms, Member, terms_of
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.errors import BadMessage
 from pyspider_zk.groups.ids import MemberId
@@ -161,7 +161,7 @@ class EventRecorder:
         """Return the leases of these members; they are swept only after the event of their end."""
         found = self._connection.find_all(list(map(self._tree.lease, members)))
         leases = zip(members, found, strict=True)
-        return {member: _terms(lease[0]) for member, lease in leases if lease}
+        return {member: terms_of(lease[0]) for member, lease in leases if lease}
 
     def _read(self) -> tuple[Checkpoint, int]:
         self._connection.ensure([self._tree.events])
@@ -171,10 +171,3 @@ class EventRecorder:
         except BadMessage:
             self._checkpoint = (Checkpoint(), version)  # no event was written yet
         return self._checkpoint
-
-
-def _terms(data: bytes) -> LeaseTerms:
-    try:
-        return LeaseTerms.decode(data)
-    except BadMessage:
-        return LeaseTerms()

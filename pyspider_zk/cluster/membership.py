@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from pyspider_zk.cluster.reader import Table
-from pyspider_zk.cluster.records import Assignment, LeaseTerms, Load, Member
+from pyspider_zk.cluster.records import Assignment, Load, Member, terms_of
 from pyspider_zk.cluster.rules import (
     NOTHING,
     Hold,
@@ -26,14 +26,13 @@ from pyspider_zk.cluster.transactions import (
     renew_steps,
 )
 from pyspider_zk.cluster.tree import Tree
-from pyspider_zk.errors import BadMessage, OverQuota, SessionLost
+from pyspider_zk.errors import OverQuota, SessionLost
 from pyspider_zk.groups.id_allocator import IdAllocator
 from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.zookeeper.connection import Connection, Watch
 from pyspider_zk.zookeeper.errors import BadVersionError, NoNodeError
 from pyspider_zk.zookeeper.steps import Check, Delete, Step
 from pyspider_zk.zookeeper.strays import do_despite_strays
-from pyspider_zk.zookeeper.unreadable import Found
 
 logger = logging.getLogger(__name__)
 
@@ -279,7 +278,8 @@ class FormerSelf:
         found = self._connection.find(self._tree.lease(bearer))
         now = self._clock()
         version = {bearer: found[1]} if found else {}
-        self._stamps = observe(self._stamps, version, now, _length(bearer, found))
+        lengths = {bearer: terms_of(found[0]).lease} if found else {}
+        self._stamps = observe(self._stamps, version, now, lengths)
         return now
 
     def _remove(self, bearer: MemberId, stamp: Stamp | None) -> None:
@@ -287,10 +287,3 @@ class FormerSelf:
         judged = [Check(self._tree.lease(bearer), stamp.version)] if stamp else []
         self._connection.multi(*judged, Delete(self._tree.member(bearer)))
         logger.info("member %s does not renew its lease: its number is taken back", bearer)
-
-
-def _length(bearer: MemberId, found: Found | None) -> Mapping[MemberId, float]:
-    try:
-        return {bearer: LeaseTerms.decode(found[0]).lease} if found else {}
-    except BadMessage:
-        return {}  # so it counts as the longest possible

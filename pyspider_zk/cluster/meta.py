@@ -24,11 +24,12 @@ from pyspider_zk.cluster.records import (
     Assignment,
     Component,
     ComponentKind,
-    Load,
+    LeaseTerms,
     Member,
     Meta,
     check_meta,
     no_cluster,
+    terms_of,
 )
 from pyspider_zk.cluster.rules import Rules
 from pyspider_zk.cluster.tree import Tree
@@ -280,7 +281,7 @@ def _check_nobody(connection: Connection, tree: Tree) -> None:
 
 
 def _await_leases(connection: Connection, tree: Tree, wait: Wait) -> None:
-    """Wait until no lease can be held by anybody.
+    """Wait until no lease can be held by anybody; one that was left for a restart is not.
 
     Raises:
         Conflict: one of them was renewed meanwhile.
@@ -288,7 +289,7 @@ def _await_leases(connection: Connection, tree: Tree, wait: Wait) -> None:
     before = _leases(connection, tree)
     if not before:
         return
-    wait(max(Rules(lease=_length(data)).expiry for data, _ in before.values()))
+    wait(max(Rules(lease=_length(terms)).expiry for terms, _ in before.values()))
     after = _leases(connection, tree)
     if {path: version for path, (_, version) in after.items()} != {
         path: version for path, (_, version) in before.items()
@@ -296,15 +297,14 @@ def _await_leases(connection: Connection, tree: Tree, wait: Wait) -> None:
         raise Conflict(f"members renew their leases at {tree.root}: stop all of them")
 
 
-def _leases(connection: Connection, tree: Tree) -> dict[str, Found]:
+def _leases(connection: Connection, tree: Tree) -> dict[str, tuple[LeaseTerms, int]]:
+    """Return terms and version of the leases that somebody may hold."""
     paths = [f"{tree.leases}/{name}" for name in connection.children(tree.leases)]
     found = zip(paths, connection.find_all(paths), strict=True)
-    return {path: lease for path, lease in found if lease is not None}
+    leases = {path: (terms_of(lease[0]), lease[1]) for path, lease in found if lease}
+    return {path: (terms, version) for path, (terms, version) in leases.items() if not terms.left}
 
 
-def _length(data: bytes) -> float:
+def _length(terms: LeaseTerms) -> float:
     """Return how long a lease lasts; where that cannot be read, the longest that is allowed."""
-    try:
-        return min(Load.decode(data).lease, LONGEST_LEASE) or LONGEST_LEASE
-    except BadMessage:
-        return LONGEST_LEASE
+    return terms.lease if 0 < terms.lease <= LONGEST_LEASE else LONGEST_LEASE

@@ -13,9 +13,9 @@ from pyspider_zk.cluster.records import (
     Component,
     ComponentKind,
     LeaseTerms,
-    Load,
     Member,
     Meta,
+    decode_terms,
 )
 from pyspider_zk.cluster.tree import Tree, candidate_of
 from pyspider_zk.errors import BadMessage, Mismatch, Refused
@@ -54,7 +54,7 @@ class Reader:
 
     def terms(self, found: Mapping[MemberId, Found | None]) -> dict[MemberId, LeaseTerms]:
         """Return the terms of the readable leases."""
-        return self.values(self._tree.lease, found, _terms)
+        return self.values(self._tree.lease, found, decode_terms)
 
     def names(self, parent: str, names: Collection[str]) -> list[str]:
         """Return the names of a znode's children, whatever they are; those gone are forgotten."""
@@ -67,16 +67,6 @@ class Reader:
     def candidates(self, names: Collection[str]) -> list[str]:
         """Return the valid election nodes; other names are skipped."""
         return list(self._unreadable.parsed(self._tree.election, names, candidate_of))
-
-
-def _terms(data: bytes) -> LeaseTerms:
-    """Return the terms of a lease; if its load is junk, what it says of itself is none the better.
-
-    Raises:
-        BadMessage: one of both cannot be read.
-    """
-    Load.decode(data)
-    return LeaseTerms.decode(data)
 
 
 def read_members(connection: Connection, tree: Tree, reader: Reader) -> dict[MemberId, Member]:

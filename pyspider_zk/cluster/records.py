@@ -305,6 +305,24 @@ def _check_row(number: int, row: tuple[int, int, int], names: int) -> None:
         raise BadMessage(f"slot {number} of the assignment cannot be {list(row)}")
 
 
+def decode_terms(data: bytes) -> LeaseTerms:
+    """Read the terms of a lease; if its load is junk, what it says of itself is none the better.
+
+    Raises:
+        BadMessage: one of both cannot be read.
+    """
+    Load.decode(data)
+    return LeaseTerms.decode(data)
+
+
+def terms_of(data: bytes) -> LeaseTerms:
+    """Return the terms of a lease; of one that cannot be read nothing is known."""
+    try:
+        return decode_terms(data)
+    except BadMessage:
+        return LeaseTerms()
+
+
 def encode_acks(acks: Mapping[int, int]) -> bytes:
     """Return the bytes for a member's releases, slot to epoch."""
     return json.dumps({str(slot): epoch for slot, epoch in acks.items()}).encode()

@@ -18,6 +18,7 @@ from pyspider_zk.cluster.records import (
     Assignment,
     Component,
     ComponentKind,
+    LeaseTerms,
     Load,
     Meta,
 )
@@ -183,6 +184,28 @@ def test_the_lease_of_a_member_that_died_is_waited_for(
     (seconds,) = waited
     assert seconds > 600  # nobody knows how long the second one lasts
     assert connection.children(founded.leases) == []
+
+
+def test_a_lease_that_was_left_is_not_waited_for(
+    connection: Connection, founded: Tree, backup: Backup
+) -> None:
+    connection.create(f"{founded.leases}/0-a", LeaseTerms(lease=60.0, left=True).encode())
+    waited: list[float] = []
+
+    write_cluster(connection, founded.root, backup, replace=True, wait=waited.append)
+
+    assert waited == []
+
+
+def test_what_is_no_process_keeps_nothing_from_being_replaced(
+    connection: Connection, founded: Tree, backup: Backup
+) -> None:
+    connection.create(f"{founded.members}/note", b"of somebody")
+    connection.create(f"{founded.components}/{ComponentKind.FETCHER}/note", b"of somebody")
+
+    write_cluster(connection, founded.root, backup, replace=True, wait=lambda _: None)
+
+    assert Meta.decode(connection.get(founded.meta)[0]) == Meta(8)
 
 
 def test_a_lease_that_is_renewed_stops_it(
