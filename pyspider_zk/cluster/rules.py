@@ -204,7 +204,8 @@ def decide(snapshot: Snapshot, rules: Rules) -> Decision | None:
     """Return the next assignment, or None if nothing should change."""
     table = snapshot.assignment.slots
     takers = eligible(snapshot, rules)
-    if not takers or (_is_newborn(table) and len(takers) < rules.await_members):
+    is_new = snapshot.assignment.epoch == 0  # only as it was founded: each later write counts
+    if not takers or (is_new and len(takers) < rules.await_members):
         return None
     freed = [_freed_by(number, slot, snapshot, rules) for number, slot in enumerate(table)]
     is_held = snapshot.settings.maintenance is Maintenance.HOLD
@@ -245,10 +246,6 @@ def _moves_left(table: Iterable[Slot], settings: ClusterSettings, rules: Rules) 
     if settings.maintenance is not Maintenance.OFF:
         return 0
     return max(0, rules.moves - sum(slot.next is not None for slot in table))
-
-
-def _is_newborn(table: Iterable[Slot]) -> bool:
-    return all(slot.phase is Phase.VACANT for slot in table)
 
 
 def eligible(snapshot: Snapshot, rules: Rules) -> set[MemberId]:

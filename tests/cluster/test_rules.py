@@ -82,7 +82,7 @@ def test_a_vacant_slot_is_granted():
 
 def test_a_newborn_cluster_waits_for_as_many_members_as_it_shall():
     patient = replace(RULES, await_members=2)
-    newborn = cluster(Slot(), Slot(), members=[A, B])
+    newborn = replace(cluster(Slot(), Slot(), members=[A, B]), assignment=Assignment.vacant(2))
 
     assert decide(draining(newborn, B), patient) is None
     assert decide(newborn, patient) is not None
@@ -92,6 +92,10 @@ def test_a_cluster_that_was_granted_once_waits_for_nobody():
     snapshot = without_lease(cluster(Slot(), Slot(B, 3), members=[A]), B)
 
     assert decide(snapshot, replace(RULES, await_members=2)) is not None
+
+
+def test_a_table_that_was_written_anew_waits_for_nobody():
+    assert decide(cluster(Slot(), members=[A]), replace(RULES, await_members=2)) is not None
 
 
 def test_an_even_cluster_is_left_alone():
