@@ -12,7 +12,6 @@ from pyspider_zk.cluster.events import (
     age_order,
     event_name,
     gone,
-    in_order,
     is_told,
     new_events,
     sequence_of,
@@ -47,7 +46,7 @@ class EventLog:
         """
         step = self.step(event)
         created = self._connection.create(step.path, step.data, sequence=True)
-        return in_order([created.rpartition("/")[2]])[0]
+        return sequence_of(created.rpartition("/")[2])
 
     def step(self, event: Event) -> Create:
         """Return the step that writes an event, for the transaction that it reports."""
@@ -77,7 +76,8 @@ class EventLog:
         if watch is not None:
             self._connection.ensure([self._path])
         names = self._connection.children(self._path, watch)
-        return in_order(self._unreadable.parsed(self._path, names, sequence_of))
+        numbers = self._unreadable.parsed(self._path, names, sequence_of).values()
+        return sorted(numbers, key=age_order)
 
     def found(self, numbers: Sequence[int]) -> list[tuple[int, Event]]:
         """Return the events of these numbers that are there and can be read."""
@@ -95,9 +95,11 @@ class EventLog:
         Args:
             of: only those among these; None: any.
         """
-        numbers = in_order(self._connection.children(self._path))
+        numbers = self.numbers()
         beyond = numbers[: max(0, len(numbers) - keep)]
         excess = [each for each in beyond if of is None or each in of][:TRIMMED_AT_ONCE]
+        if not excess:
+            return 0
         try:
             do_despite_strays(self._connection, *(Delete(self._event(each)) for each in excess))
         except NoNodeError:

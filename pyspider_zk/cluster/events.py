@@ -114,17 +114,6 @@ def age_order(sequence: int) -> int:
     return sequence % 2**32
 
 
-def in_order(names: Collection[str]) -> list[int]:
-    """Return the numbers of these events, the oldest first; other names are skipped."""
-    numbers = []
-    for name in names:
-        try:
-            numbers.append(sequence_of(name))
-        except BadMessage:
-            continue
-    return sorted(numbers, key=age_order)
-
-
 # --- the events that the leader writes -----------------------------------------------------------
 
 
