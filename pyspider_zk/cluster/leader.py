@@ -231,10 +231,15 @@ class Leadership:
         if decision is None and is_settled(snapshot, self._rules):
             self._rest = (min(snapshot.now + REST, self._weighing.due), dict(projects))
 
+    @property
+    def _led_by(self) -> str:
+        """My candidacy, by which I lead."""
+        assert self._candidacy is not None  # noqa: S101 - for mypy: only a leader asks
+        return self._candidacy
+
     def _rated(self, assignment: Assignment, now: float) -> Rated:
-        assert self._candidacy is not None  # noqa: S101 - for mypy: only a leader weighs
         leases, settings = self._leases, self._settings
-        return self._weighing.rated(self._candidacy, settings, assignment, leases, now)
+        return self._weighing.rated(self._led_by, settings, assignment, leases, now)
 
     def _end_rebalance(self, member: MemberId) -> None:
         """Let maintenance go on, unless the settings are others by now."""
@@ -243,12 +248,11 @@ class Leadership:
         known = self._reader.value(path, found, ClusterSettings.decode)
         if found is None or known != self._settings:
             return  # the next turn goes by those
-        assert self._candidacy is not None  # noqa: S101 - for mypy: only a leader rebalances
         text = "maintenance goes on: the slots were rebalanced"
         event = Event(EventKind.REBALANCE, text, time.time(), str(member))
         self._connection.ensure([self._tree.events])
         after = replace(self._settings, rebalance=False)
-        steps = rebalanced_steps(self._tree, self._candidacy, after, found[1])
+        steps = rebalanced_steps(self._tree, self._led_by, after, found[1])
         self._connection.multi(*steps, self._events.step(event))
         self._settings = after
 
@@ -383,8 +387,7 @@ class Leadership:
 
     def _write(self, decision: Decision, version: int) -> None:
         """Write the assignment if I still lead and the leases it was decided on are unchanged."""
-        assert self._candidacy is not None  # noqa: S101 - for mypy: only a leader writes
-        self._connection.multi(*assign_steps(self._tree, self._candidacy, decision, version))
+        self._connection.multi(*assign_steps(self._tree, self._led_by, decision, version))
         self._table.wrote(decision.assignment, version + 1)
 
     def _sweep(self, leases: Mapping[MemberId, int]) -> None:
