@@ -1,6 +1,5 @@
 """Records in ZooKeeper, as immutable values, parsed once at the edge. Pure."""
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
@@ -265,7 +264,7 @@ class Assignment:
         index[None] = -1
         rows = [[index[slot.owner], slot.epoch, index[slot.next]] for slot in self.slots]
         table = {"epoch": self.epoch, "members": [str(name) for name in names], "slots": rows}
-        return json.dumps(table, separators=(",", ":")).encode()
+        return codec.plain(table)
 
     @classmethod
     def decode(cls, data: bytes, slots: int | None = None) -> Self:
@@ -325,7 +324,7 @@ def terms_of(data: bytes) -> LeaseTerms:
 
 def encode_acks(acks: Mapping[int, int]) -> bytes:
     """Return the bytes for a member's releases, slot to epoch."""
-    return json.dumps({str(slot): epoch for slot, epoch in acks.items()}).encode()
+    return codec.plain(acks)
 
 
 def decode_acks(data: bytes) -> dict[int, int]:

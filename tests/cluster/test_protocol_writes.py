@@ -357,7 +357,7 @@ def an_open_release_is_told_with_each_renewal(bench: WritesBench) -> None:
 
     bench.a.renew(Load())
 
-    assert bench.links[0].get(bench.tree.ack(bench.a.id))[0] == b'{"0": 9}'
+    assert bench.links[0].get(bench.tree.ack(bench.a.id))[0] == b'{"0":9}'
 
 
 def who_stands_twice_leads_from_the_place_in_front(bench: WritesBench) -> None:
@@ -437,7 +437,7 @@ def a_slot_that_was_released_is_told_at_its_epoch(bench: WritesBench) -> None:
     bench.a.release({0: 9, 1: 8})
     bench.a.acknowledge()
 
-    assert bench.links[0].get(bench.tree.ack(bench.a.id))[0] == b'{"0": 9}'
+    assert bench.links[0].get(bench.tree.ack(bench.a.id))[0] == b'{"0":9}'
     assert (bench.a.view.owned, bench.a.view.releasing) == ({1: 8}, {})
 
 
