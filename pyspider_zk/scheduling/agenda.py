@@ -5,6 +5,7 @@ Threads: one.
 
 import heapq
 import logging
+from collections import deque
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
@@ -75,6 +76,23 @@ class Agenda:
                 del self._due[project]
                 due.append(project)
         return due
+
+    def work(
+        self, now: float, act: Callable[[str], object], only: Collection[str] | None = None
+    ) -> None:
+        """Act on each project to look at by now; if that raises, it stays due, as those behind it.
+
+        Args:
+            only: see ``take``.
+        """
+        due = deque(self.take(now, only))
+        try:
+            while due:
+                act(due[0])
+                due.popleft()
+        finally:
+            for project in due:
+                self.now(project)
 
 
 PAUSES = (1.0, 5.0, 15.0, 60.0)

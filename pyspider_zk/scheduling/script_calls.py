@@ -5,7 +5,7 @@ Threads: the scheduler loop only.
 
 import logging
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
@@ -104,21 +104,19 @@ class ScriptCalls:
         While they cannot be sent, some wait in the buffer and the others stay due.
         """
         now = time.time()
-        due = deque(self._agenda.take(now))
-        try:
-            waiting = self._ticks_that_wait() if due else {}
-            while due:
-                project = self._engine.projects.get(due[0])
-                if project is not None:
-                    with self._projects.isolating(project.name):
-                        room = TICKS_WAITING - waiting.get(project.name, 0)
-                        self._send_ticks_of(project, int(now), room)
-                due.popleft()
-        finally:
-            for name in due:
-                self._agenda.now(name)
+        if not self._agenda.is_due(now):
+            return
+        waiting = self._ticks_that_wait()
 
-    def _ticks_that_wait(self) -> Mapping[str, int]:
+        def send(name: str) -> None:
+            project = self._engine.projects.get(name)
+            if project is not None:
+                with self._projects.isolating(name):
+                    self._send_ticks_of(project, int(now), TICKS_WAITING - waiting[name])
+
+        self._agenda.work(now, send)
+
+    def _ticks_that_wait(self) -> Counter[str]:
         """Return how many ticks of each project wait to be sent."""
         return Counter(
             task["project"]

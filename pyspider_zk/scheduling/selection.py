@@ -120,9 +120,7 @@ class TaskSelection:
             return
         if self._engine.out_queue.full():
             return
-        for name in self._agenda.take(time.time(), only):
-            with self._projects.isolating(name):
-                self._look_at(name)
+        self._agenda.work(time.time(), self._look_at, only)
         limit = self._engine.LOOP_LIMIT
         self._fair_share.serve(limit, max(1, limit // TURNS), self._take, only)
         with self._engine.dispatch.collecting():
@@ -136,11 +134,12 @@ class TaskSelection:
 
     def _look_at(self, name: str) -> None:
         """Let a project have turns if it may send something, or note when it may."""
-        project = self._engine.projects.get(name)
-        if project is not None and self._is_ready(project):
-            self._fair_share.join(name)
-        else:
-            self._fair_share.leave(name)
+        with self._projects.isolating(name):
+            project = self._engine.projects.get(name)
+            if project is not None and self._is_ready(project):
+                self._fair_share.join(name)
+            else:
+                self._fair_share.leave(name)
 
     def _is_ready(self, project: LoadedProject) -> bool:
         """Return whether a project may send a task now; if not, note when it may.

@@ -55,6 +55,21 @@ def test_a_time_that_is_put_off_again_and_again_takes_no_more_room() -> None:
     assert agenda.take(9_999.0) == ["a"]
 
 
+def test_what_an_error_keeps_from_being_looked_at_stays_due() -> None:
+    agenda, acts = Agenda(), Acts()
+    acts.faults["b"] = FenceClosed("not now")
+    for name in "abc":
+        agenda.at(name, 1.0)
+
+    with pytest.raises(FenceClosed):
+        agenda.work(1.0, acts)
+    acts.faults.clear()
+    agenda.work(1.0, acts)
+
+    assert acts.done == ["a", "b", "b", "c"]
+    assert len(agenda) == 0
+
+
 class Acts:
     """Notes what was done; fails while it is told to."""
 

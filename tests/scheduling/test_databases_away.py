@@ -4,6 +4,7 @@ import os
 import shutil
 import sqlite3
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -150,6 +151,34 @@ def test_what_is_due_goes_back_while_the_task_database_is_away(
     rounds(scheduler, 3)
 
     assert sorted(each["taskid"] for each in world.dispatched()) == list("abcd")
+
+
+def test_what_comes_due_in_an_outage_is_sent_afterwards(
+    world: World, task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock(6_000_000.0)
+    monkeypatch.setattr(time, "time", clock)
+    for name in ("ends", "later"):
+        world.project(name)
+        world.script_is_known(name)
+    world.new(task("ends"), task("later", exetime=clock.now + 5))
+    scheduler = world.scheduler()
+    rounds(scheduler, 1)
+    clock.now += 1
+    rounds(scheduler, 1)
+    (sent,) = world.dispatched()
+    world.finish(sent)
+    rounds(scheduler, 1)
+
+    with moved(world.folder / "task.db"):
+        scheduler.engine.databases._tasks.reconnect()
+        for _ in range(scheduler.engine.FAIL_PAUSE_NUM + 2):
+            clock.now += 1
+            rounds(scheduler, 1)
+    clock.now += 1
+    rounds(scheduler, 2)
+
+    assert {each["project"] for each in world.dispatched()} == {"ends", "later"}
 
 
 @pytest.mark.parametrize("outage", OUTAGES)
