@@ -136,32 +136,36 @@ class RetryQueue:
         """Return the projects in the queue."""
         return list(self._items)
 
-    def work(self, now: float) -> None:
+    def work(self, now: float, only: Collection[str] | None = None) -> None:
         """Check the projects that are due; one that fails is left to a later call.
 
-        Raises:
-            ClusterError: from ``act``; it is no failure of the project, which stays due.
-        """
-        due = self._agenda.take(now)
-        try:
-            for name in due:
-                item = self._items.get(name)
-                if item is not None:
-                    self._try(name, item, now)
-        finally:
-            for name in due:
-                if name in self._items:
-                    self._agenda.at(name, self._items[name].due)
+        Args:
+            only: those to look for; None for all.
 
-    def _try(self, name: str, item: _Item, now: float) -> None:
+        Raises:
+            ClusterError: the first from ``act``; it is no failure of the project, which stays due.
+        """
+        tried = [self._try(name, now) for name in self._agenda.take(now, only)]
+        prevented = next(filter(None, tried), None)
+        if prevented is not None:
+            raise prevented
+
+    def _try(self, name: str, now: float) -> ClusterError | None:
+        """Check a project, if it is still in the queue; return what is no failure of its own."""
+        item = self._items.get(name)
+        if item is None:
+            return None
         try:
             self._act(name)
-        except ClusterError:
-            raise
+            if self._items.get(name) is item:
+                del self._items[name]
+        except ClusterError as error:
+            return error
         except Exception:  # each database has its own errors
             logger.exception("project %s: it will be tried again", name)
             item.failures += 1
             item.due = now + pause_after(item.failures, PAUSES)
-            return
-        if self._items.get(name) is item:
-            del self._items[name]
+        finally:
+            if name in self._items:
+                self._agenda.at(name, self._items[name].due)
+        return None

@@ -84,11 +84,12 @@ class ProjectSet:
         """
         self._engine.taskdb.look_again()
         self._rows.look_soon()
-        for name in sorted({*self._rows.index.names(slot), *parts}):
+        names = sorted({*self._rows.index.names(slot), *parts})
+        for name in names:
             self._parts[name] = parts.get(name, {})
             self._looks.put(name, float("-inf"))
         with suppress(DatabaseAway):
-            self._looks.work(time.monotonic())
+            self._looks.work(time.monotonic(), names)
 
     def forget_slots(self, slots: Collection[int]) -> None:
         """Drop the projects of slots from memory, with tasks that were selected and not sent."""

@@ -7,6 +7,7 @@ from itertools import islice
 
 from pyspider_zk.cluster.ownership import Fence
 from pyspider_zk.cluster.records import Load
+from pyspider_zk.errors import DatabaseAway
 from pyspider_zk.jobs.local_jobs import LocalJobs
 from pyspider_zk.queues.api import Queues
 from pyspider_zk.queues.names import SlotQueue
@@ -156,9 +157,10 @@ class SlotScheduler:
         if ownership.leading and self._is_inbox_due():
             self.queues.inbox.forward(self.engine.LOOP_LIMIT)
         due = self._due()
-        if self._is_open():
-            self._work(due)
+        outage = self._work(due) if self._is_open() else None
         self._save()
+        if outage is not None:
+            raise outage
 
     def take_arrivals(self) -> None:
         """Apply new messages and send the tasks of their projects, between two rounds.
@@ -179,15 +181,27 @@ class SlotScheduler:
         self.closures += was_open and holds_slots and not self._was_open
         return self._was_open
 
-    def _work(self, due: Collection[SlotQueue] | None) -> None:
-        """Do what only the owner of slots may do."""
+    def _work(self, due: Collection[SlotQueue] | None) -> DatabaseAway | None:
+        """Do what only the owner of slots may do; return the outage that kept it from sending.
+
+        Jobs and deletions that do not need that database go on meanwhile.
+        """
+        outage: DatabaseAway | None = None
         with self._applied(due, with_parked=True):
-            self.is_busy = self._loading.work(self.project_set.isolating)
-            self.script_calls.send_ticks()
-            self.script_calls.repeat_info_requests()
-            self.selection.select()
+            try:
+                self._send()
+            except DatabaseAway as error:
+                outage = error
         self.is_busy |= self.local_jobs.work(self.heartbeat.beat)
         self.deletion.delete_due()
+        return outage
+
+    def _send(self) -> None:
+        """Load tasks, and send ticks and due tasks."""
+        self.is_busy = self._loading.work(self.project_set.isolating)
+        self.script_calls.send_ticks()
+        self.script_calls.repeat_info_requests()
+        self.selection.select()
 
     @contextmanager
     def _applied(self, due: Collection[SlotQueue] | None, *, with_parked: bool) -> Iterator[None]:

@@ -125,6 +125,20 @@ def test_one_that_always_fails_holds_up_no_other() -> None:
     assert retry_queue.names() == ["a"]
 
 
+def test_one_that_is_prevented_holds_up_no_other() -> None:
+    acts = Acts()
+    acts.faults["a"] = FenceClosed("not now")
+    retry_queue = RetryQueue(acts)
+    for name in "abc":
+        retry_queue.put(name, due=0)
+
+    with pytest.raises(FenceClosed):
+        retry_queue.work(0)
+
+    assert acts.done == ["a", "b", "c"]
+    assert retry_queue.names() == ["a"]
+
+
 def test_a_closed_fence_is_no_failure() -> None:
     acts = Acts()
     acts.faults["p"] = FenceClosed("not now")

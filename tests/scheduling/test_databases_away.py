@@ -23,6 +23,7 @@ from pyspider_zk.scheduling.scheduler import SlotScheduler
 from pyspider_zk.workers.loaded_scripts import ExistingProjects
 from pyspider_zk.zookeeper.waiting import boottime
 from tests.support.clock import Clock
+from tests.support.operations import a_claim, add
 from tests.support.sole_owner import SoleOwner
 from tests.support.stand_ins import locked, running
 from tests.support.world import SLOTS, World, granted
@@ -179,6 +180,34 @@ def test_what_comes_due_in_an_outage_is_sent_afterwards(
     rounds(scheduler, 2)
 
     assert {each["project"] for each in world.dispatched()} == {"ends", "later"}
+
+
+def test_jobs_and_records_do_not_wait_for_the_task_database(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock(6_000_000.0)
+    monkeypatch.setattr(time, "time", clock)
+    for name in ("on", "off"):
+        world.project(name)
+        world.script_is_known(name, min_tick=60)
+    world.taskdb.insert("on", "due", {"taskid": "due", "url": "data:,due", "status": ACTIVE})
+    scheduler = world.scheduler()
+    rounds(scheduler, 1)
+
+    with moved(world.folder / "task.db"):
+        scheduler.engine.databases._tasks.reconnect()
+        clock.now += 61
+        add(scheduler, a_claim("stop", ["off"]))
+        rounds(scheduler, 3)
+        assert not scheduler.engine.projects["off"].active
+    ticked = {each["project"] for each in world.dispatched()}
+    after = world.scheduler(granted(2))
+    for name in ("on", "off"):
+        world.script_is_known(name, min_tick=60)
+    rounds(after, 2)
+
+    assert "on" in ticked
+    assert "_on_cronjob" not in {each["taskid"] for each in world.dispatched()}
 
 
 @pytest.mark.parametrize("outage", OUTAGES)
