@@ -100,7 +100,7 @@ class SlotScheduler:
         parking = Parking(queues.parking_lot, clock=clock)
         self.intake = Intake(queues.slot_queues, parking, clock=clock)
         self.applier = MessageApplier(engine, self.project_set, self.intake, self.heartbeat)
-        self.script_calls = ScriptCalls(engine, self.project_set, self.cron)
+        self.script_calls = ScriptCalls(engine, self.project_set, self.cron, beat)
         self.selection = TaskSelection(engine, self.project_set)
         self.deletion = Deletion(engine, self.project_set)
         self.handover = Handover(

@@ -6,8 +6,7 @@ Threads: the scheduler loop only.
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
-from typing import Any
+from collections.abc import Callable, Collection
 
 from pyspider_zk.pauses import pause_after
 from pyspider_zk.scheduling.cron import Cron
@@ -73,12 +72,19 @@ class InfoRequests:
 
 
 class ScriptCalls:
-    """Sender of due ticks, and again of requests for settings that were not answered well."""
+    """Sender of due ticks, and again of requests for settings that were not answered well.
 
-    def __init__(self, engine: TaskEngine, projects: ProjectSet, cron: Cron) -> None:
+    Args:
+        beat: shows that the loop runs.
+    """
+
+    def __init__(
+        self, engine: TaskEngine, projects: ProjectSet, cron: Cron, beat: Callable[[], None]
+    ) -> None:
         self._engine = engine
         self._projects = projects
         self._cron = cron
+        self._beat = beat
         self._agenda = engine.attention.ticks
         self._info_requests = InfoRequests()
         self._waiting: set[str] = set()
@@ -88,8 +94,11 @@ class ScriptCalls:
         if not self._info_requests.is_time():
             return
         self._waiting = set(filter(self._waits, self._waiting))
-        for name in self._info_requests.due(self._waiting):
-            if not any(_is_info_request(task, name) for task in self._engine.dispatch.waiting):
+        late = self._info_requests.due(self._waiting)
+        unsent = self._unsent("_on_get_info") if late else ()
+        for name in late:
+            self._beat()
+            if name not in unsent:
                 logger.warning("project %s: its script has not answered well; asked again", name)
                 with self._projects.isolating(name):
                     self._engine.request_info(name)
@@ -106,7 +115,7 @@ class ScriptCalls:
         now = time.time()
         if not self._agenda.is_due(now):
             return
-        waiting = self._ticks_that_wait()
+        waiting = self._unsent("_on_cronjob")
 
         def send(name: str) -> None:
             project = self._engine.projects.get(name)
@@ -116,13 +125,10 @@ class ScriptCalls:
 
         self._agenda.work(now, send)
 
-    def _ticks_that_wait(self) -> Counter[str]:
-        """Return how many ticks of each project wait to be sent."""
-        return Counter(
-            task["project"]
-            for task in self._engine.dispatch.waiting
-            if task["taskid"] == "_on_cronjob"
-        )
+    def _unsent(self, callback: str) -> Counter[str]:
+        """Return how many calls of a callback wait to be sent, by project."""
+        waiting = self._engine.dispatch.waiting
+        return Counter(task["project"] for task in waiting if task["taskid"] == callback)
 
     def _send_ticks_of(self, project: LoadedProject, now: int, room: int) -> None:
         """Send a project's due ticks, as far as there is room, and note when the next is due."""
@@ -150,7 +156,3 @@ class ScriptCalls:
 def _is_to_answer(project: LoadedProject) -> bool:
     """Return whether a script has yet to answer, or what it needs may be there by now."""
     return project.active and (project.waiting_get_info or bool(project.cannot_start))
-
-
-def _is_info_request(task: Mapping[str, Any], project: str) -> bool:
-    return bool(task["taskid"] == "_on_get_info" and task["project"] == project)

@@ -120,6 +120,33 @@ def test_a_question_that_waits_to_be_sent_is_not_doubled(world: World, clock: Cl
     assert len(scheduler.engine.dispatch.waiting) == 1
 
 
+class Looked(dict[str, Any]):
+    """A task that counts how often its id is looked at."""
+
+    looks = 0
+
+    def __getitem__(self, key: str) -> Any:
+        self.looks += key == "taskid"
+        return super().__getitem__(key)
+
+
+def test_however_many_scripts_are_asked_again_what_waits_is_looked_at_once(
+    world: World, clock: Clock
+) -> None:
+    for number in range(9):
+        world.project(f"p{number}")
+    scheduler = world.scheduler()
+    for _ in range(2):
+        later(scheduler, clock, 1)
+    assert requested(world) == 9
+    waiting = Looked(taskid="t", project="p0")
+    scheduler.engine.dispatch.wait([waiting])
+    clock.now += INFO_PAUSES[0]
+    scheduler.script_calls.repeat_info_requests()
+
+    assert (requested(world), waiting.looks) == (9, 1)
+
+
 def test_a_script_that_stopped_is_not_asked(world: World, clock: Clock) -> None:
     world.project("p", status="STOP")
     scheduler = world.scheduler()
