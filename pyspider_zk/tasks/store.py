@@ -271,7 +271,7 @@ class TaskStore:
         """
         self._rows.clear()
         writes = list(self._writes.values())
-        if writes and not self._is_written(writes, check, beat, self._ask):
+        if writes and not self._is_written(writes, check, beat, self._ask) and len(writes) > 1:
             for project in sorted({write.project for write in writes}):
                 own = [write for write in writes if write.project == project]
                 self._split(own, check, beat)

@@ -216,6 +216,21 @@ def test_a_row_that_is_refused_takes_no_other_with_it(tasks: TaskStore, world: W
     assert not tasks.projects_with_writes
 
 
+def test_a_single_row_that_was_undone_is_not_written_after_all(
+    tasks: TaskStore, world: World
+) -> None:
+    tasks.insert("p", "a", row("a"))
+    tasks.commit(nothing, alive)
+    world.refuse_row("p", "bad")
+    tasks.insert("p", "bad", row("bad"))
+    tasks.on_refusal("p", "bad", world.accept_row)
+
+    refused = tasks.commit(nothing, alive)
+
+    assert [*refused] == [("p", "bad")]
+    assert set(world.statuses("p")) == {"a"}
+
+
 def test_what_is_discarded_is_not_written(tasks: TaskStore, stored: Any) -> None:
     tasks.insert("p", "a", row("a"))
     tasks.insert("q", "b", row("b"))
