@@ -10,7 +10,7 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any, ClassVar
 
@@ -138,6 +138,7 @@ class TaskEngine:
         self.counts = TaskCounts(self.counters)
         self.calls = PostedCalls()
         self.lock = threading.RLock()
+        self._uncounted: list[tuple[TaskKey, str]] = []
         self.inherited: dict[str, float] = {}
         self.attention = Attention(WindowSize())
         self.dispatch = Dispatch(lambda: self.out_queue, self._may_send, self._on_sent)
@@ -196,9 +197,22 @@ class TaskEngine:
             DatabaseAway: some of it may not be written; it stays to be written.
         """
         refused = self.taskdb.commit(self.databases.check_all, beat)
+        self._count_all_but(refused)
         for (project, taskid), error in refused.items():
             logger.error("the row of task %s:%s is refused: %r", project, taskid, error)
         return refused
+
+    def _count(self, task: Task, change: str) -> None:
+        """Count a change of a task once its row is written."""
+        self._uncounted.append(((task["project"], task["taskid"]), change))
+
+    def _count_all_but(self, refused: Collection[TaskKey]) -> None:
+        """Count what was written; a project that went meanwhile has no counters any more."""
+        changes, self._uncounted = self._uncounted, []
+        with self.counts.collecting():
+            for key, change in changes:
+                if key not in refused and key[0] in self.projects:
+                    self.counts.count(key[0], change)
 
     # -- requests ---------------------------------------------------------------------------------
 
@@ -244,7 +258,7 @@ class TaskEngine:
         task["status"] = self.taskdb.ACTIVE
         self.insert_task(task)
         self.put_task(task)
-        self.counts.count(task["project"], NEW)
+        self._count(task, NEW)
         logger.info("new task %(project)s:%(taskid)s %(url)s", task)
         return task
 
@@ -291,7 +305,7 @@ class TaskEngine:
         self.put_task(task)
         if status != self.taskdb.ACTIVE:
             of = {self.taskdb.SUCCESS: RESTARTED_DONE, self.taskdb.FAILED: RESTARTED_FAILED}
-            self.counts.count(task["project"], of.get(status, RESTARTED))
+            self._count(task, of.get(status, RESTARTED))
         logger.info("restart task %(project)s:%(taskid)s %(url)s", task)
         return task
 
@@ -379,7 +393,7 @@ class TaskEngine:
         self.update_task(task)
         if has_failed:
             self.taskdb.note_failure(task["project"], task["taskid"], None)
-        self.counts.count(task["project"], DONE)
+        self._count(task, DONE)
         logger.info("task done %(project)s:%(taskid)s %(url)s", task)
         return task
 
@@ -403,7 +417,7 @@ class TaskEngine:
         self.update_task(task)
         self._note_failure(task, is_given_up=False)
         self.put_task(task)
-        self.counts.count(task["project"], RETRIED)
+        self._count(task, RETRIED)
         tries = f"{int(retried)}/{int(retries)}"
         logger.info(f"task retry {tries} %(project)s:%(taskid)s %(url)s", task)
         return task
@@ -412,7 +426,7 @@ class TaskEngine:
         task["status"] = self.taskdb.FAILED
         self.update_task(task)
         self._note_failure(task, is_given_up=True)
-        self.counts.count(task["project"], FAILED)
+        self._count(task, FAILED)
         logger.info("task failed %(project)s:%(taskid)s %(url)s", task)
         return task
 

@@ -54,6 +54,24 @@ def test_a_refusal_is_not_forgotten_when_the_rest_of_the_commit_fails(
     assert set(world.statuses("p")) == {"first", "b", "bad"}
 
 
+def test_what_is_refused_counts_once_it_is_written(world: World, task: Task) -> None:
+    scheduler = with_table(world, task)
+    (first,) = world.dispatched()
+    events = scheduler.engine.counts.events
+    for taskid, kind in (("bad", "pending"), ("first", "success")):
+        before = events[kind]
+        world.refuse_row("p", taskid)
+        if kind == "pending":
+            world.new(task("p", taskid))
+        else:
+            world.finish(first)
+        rounds(scheduler, 2)
+        assert events[kind] == before
+        world.accept_row()
+        rounds(scheduler, 8)
+        assert events[kind] == before + 1
+
+
 @pytest.mark.parametrize("body", [5, "garbage", None])
 def test_a_bad_message_does_not_break_the_settling_of_a_refusal(
     world: World, task: Task, body: Any
