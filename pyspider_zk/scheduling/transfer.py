@@ -5,6 +5,7 @@ Threads: the scheduler loop only.
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import cache
 from itertools import islice
 from typing import Any
 
@@ -18,6 +19,9 @@ from pyspider_zk.scheduling.slot_record import Part, is_clean, read_record, slot
 from pyspider_zk.scheduling.slot_seals import SlotSeals
 
 logger = logging.getLogger("scheduler")
+
+SLOTS_PER_TAKE = 16
+"""How many slots' records are in memory at a time: with busy projects each has some MB."""
 
 SLOTS_PER_SAVE = 64
 """How many slots' records are saved at least between two signs of life."""
@@ -125,33 +129,39 @@ class Handover:
 
     def _take(self, slots: Mapping[int, int]) -> None:
         slots = self._seals.take(slots)
-        if not slots:
-            return
-        loaded = self._load(slots)
-        records = {slot: self._current(slot, epoch, loaded) for slot, epoch in slots.items()}
+        find_tasks = cache(self._find_tasks)
+        for some in _groups(slots, SLOTS_PER_TAKE):
+            self._beat()
+            self._take_some({slot: slots[slot] for slot in some}, find_tasks)
+        if slots:
+            logger.info("took %d slots, %d held", len(slots), len(self._fence.held))
+
+    def _take_some(self, slots: Mapping[int, int], find_tasks: Callable[[], None]) -> None:
+        loaded = self._records.load_many(slots)
         self._intake.take(slots)
-        self._look_for_tasks(slots, records)
         for slot, epoch in slots.items():
+            record = self._current(slot, epoch, loaded)
+            if self._has_died(slot, epoch, record):
+                find_tasks()
             self._fence.held[slot] = epoch
-            parts, faults = read_record(records[slot], epoch)
+            parts, faults = read_record(record, epoch)
             if faults:
                 logger.error("record of slot %d: not used: %s", slot, "; ".join(faults)[:500])
             self._projects.load_slot(slot, parts)
-        logger.info("took %d slots, %d held", len(slots), len(self._fence.held))
 
-    def _look_for_tasks(
-        self, slots: Mapping[int, int], records: Mapping[int, dict[str, Any] | None]
-    ) -> None:
-        """Find the tasks that are with fetchers and processors, if a former owner has died.
+    def _has_died(self, slot: int, epoch: int, record: dict[str, Any] | None) -> bool:
+        """Return whether a former owner may have died, and left tasks under way."""
+        if record is None:
+            return self._projects.has_any(slot)
+        return not is_clean(record, epoch)
 
-        It is asked after the slots were sealed, when such an owner can commit nothing any more.
+    def _find_tasks(self) -> None:
+        """Find the tasks that are with fetchers and processors.
+
+        It is asked after the slots were sealed, when an owner that died can commit nothing any
+        more.
         """
-        if any(
-            not is_clean(records[slot] or {}, epoch)
-            and (records[slot] is not None or self._projects.has_any(slot))
-            for slot, epoch in slots.items()
-        ):
-            self._projects.expect(self._work.under_way())
+        self._projects.expect(self._work.under_way())
 
     def _current(
         self, slot: int, epoch: int, loaded: Mapping[int, dict[str, Any]]
@@ -161,20 +171,6 @@ class Handover:
         if record is None or self._given_up.get(slot) != epoch:
             return record
         return {**record, "clean": False}
-
-    def _load(self, slots: Collection[int]) -> dict[int, dict[str, Any]]:
-        """Return the records of slots; an unusable one affects only its own slot."""
-        try:
-            return self._records.load_many(slots)
-        except BadMessage:
-            return {slot: record for slot in slots if (record := self._load_one(slot)) is not None}
-
-    def _load_one(self, slot: int) -> dict[str, Any] | None:
-        try:
-            return self._records.load(slot)
-        except BadMessage as error:
-            logger.error("%s: the slot is taken over as after a death", error)
-            return None
 
     def _save(self, slots: Mapping[int, int], *, clean: bool) -> bool:
         """Save the records of slots, some at a time; return whether all of them are.
@@ -246,15 +242,7 @@ class Transit:
         return dict(self._done)
 
     def _pass_on(self, slot: int, epoch: int) -> None:
-        record = self._load(slot)
-        if record is not None and record.get("clean") is True and record.get("epoch") == epoch - 1:
+        record = self._records.load(slot)
+        if record is not None and is_clean(record, epoch):
             self._records.save_many({slot: {**record, "epoch": epoch}})
             logger.info("slot %d was released before it was taken: its handoff is passed on", slot)
-
-    def _load(self, slot: int) -> dict[str, Any] | None:
-        try:
-            record: object = self._records.load(slot)
-        except BadMessage as error:
-            logger.error("%s: the slot is passed on as after a death", error)
-            return None
-        return record if isinstance(record, dict) else None

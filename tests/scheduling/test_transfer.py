@@ -9,6 +9,8 @@ import pytest
 from pyspider.database.sqlite.taskdb import TaskDB
 
 from pyspider_zk.errors import FenceClosed, Unavailable
+from pyspider_zk.projects.slots import slot_of
+from pyspider_zk.scheduling import transfer
 from pyspider_zk.scheduling.answers import LocalAnswers
 from pyspider_zk.scheduling.scheduler import SlotScheduler
 from tests.support.sole_owner import SoleOwner
@@ -145,6 +147,29 @@ def test_what_was_selected_and_waits_for_the_fetcher_is_sent_by_the_next_owner(
     after.run_once()
 
     assert [each["taskid"] for each in (*first, *world.dispatched())] == ["a", "b", "c"]
+
+
+def test_records_come_some_at_a_time_with_signs_of_life(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transfer, "SLOTS_PER_TAKE", 3)
+    world.project("p")
+    world.project("q")
+    scheduler, owner = world.scheduler(), SoleOwner(SLOTS)
+    handover = scheduler.handover
+    seen: list[object] = []
+    load_many, under_way = handover._records.load_many, handover._work.under_way
+    monkeypatch.setattr(
+        handover._records, "load_many", lambda slots: seen.append(len(slots)) or load_many(slots)
+    )
+    monkeypatch.setattr(handover._work, "under_way", lambda: seen.append("work") or under_way())
+    monkeypatch.setattr(handover, "_beat", lambda: seen.append("beat"))
+    scheduler.project_set.follow_rows()
+    handover.follow(owner)
+
+    assert slot_of("p", SLOTS) != slot_of("q", SLOTS)
+    assert [each for each in seen if each != "work"] == ["beat", 3, "beat", 3, "beat", 2]
+    assert seen.count("work") == 1
 
 
 def test_a_handoff_that_cannot_be_saved_at_once_loses_nothing(
