@@ -264,10 +264,7 @@ class ProjectSet:
             restore_state(project, part)
 
     def _follow_status(self, project: LoadedProject) -> None:
-        """Request the settings of a new script, and load the tasks of an active project."""
-        if project.is_info_due:
-            project.is_info_due = False
-            self._engine.request_info(project.name)
+        """Load the tasks of an active project, then request the settings of a new script."""
         if project.active and not project.task_loaded:
             self._loading.load(project, self._parts.get(project.name, {}))
             project.task_loaded = True
@@ -276,6 +273,9 @@ class ProjectSet:
                 project.task_queue = self._engine.attention.new_queue(project.name)
                 project.task_loaded = False
             self._loading.count(project.name)
+        if project.is_info_due:
+            project.is_info_due = False
+            self._engine.request_info(project.name)
 
     @contextmanager
     def isolating(self, name: str) -> Iterator[None]:

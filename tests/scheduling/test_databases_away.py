@@ -210,6 +210,22 @@ def test_jobs_and_records_do_not_wait_for_the_task_database(
     assert "_on_cronjob" not in {each["taskid"] for each in world.dispatched()}
 
 
+def test_a_project_that_waits_for_the_task_database_is_asked_for_its_settings_once(
+    world: World, task: Task
+) -> None:
+    scheduler = crawling(world, task)
+    world.dispatched()
+
+    with moved(world.folder / "task.db"):
+        scheduler.engine.databases._tasks.reconnect()
+        world.project("q")
+        scheduler.rows.look_soon()
+        rounds(scheduler, 5)
+    rounds(scheduler, 2)
+
+    assert world.asked_for_settings() == ["q"]
+
+
 @pytest.mark.parametrize("outage", OUTAGES)
 def test_crawling_goes_on_while_the_project_database_is_away(
     world: World, task: Task, outage: Callable[[Path], Any]
