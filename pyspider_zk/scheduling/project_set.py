@@ -184,14 +184,22 @@ class ProjectSet:
         if info:
             faults = row_faults(info)
             if faults:
-                self.put_aside(name, AtFault(", ".join(faults)))
                 raise AtFault(", ".join(faults))
             self._update(info)
         return bool(info)
 
     def refresh(self, name: str) -> None:
-        """Update the memory from a project's row; a project that is off sends nothing more."""
-        if not self.look_at(name):
+        """Update the memory from a project's row; a project that is off sends nothing more.
+
+        Raises:
+            AtFault: its row cannot be used; it is in quarantine.
+        """
+        try:
+            is_there = self.look_at(name)
+        except AtFault as error:
+            self.put_aside(name, error)
+            raise
+        if not is_there:
             self.forget(name)
         elif not self._engine.projects[name].active:
             self._engine.dispatch.drop(name.__eq__)

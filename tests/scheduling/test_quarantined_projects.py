@@ -16,6 +16,7 @@ from pyspider_zk.queues.resilient import ResilientQueue
 from pyspider_zk.scheduling.answers import LocalAnswers
 from pyspider_zk.scheduling.counters import log_counters
 from pyspider_zk.scheduling.numbers import ProjectNumbers
+from pyspider_zk.scheduling.quarantine import AtFault
 from pyspider_zk.scheduling.scheduler import SlotScheduler
 from tests.support.sole_owner import SoleOwner
 from tests.support.world import SLOTS, World, granted
@@ -92,6 +93,20 @@ def test_a_row_that_becomes_bad_while_its_project_runs_stops_no_other(
 
     assert [each["project"] for each in world.dispatched()] == ["good"]
     assert "bad" in scheduler.quarantine
+
+
+def test_one_fault_counts_once(world: World) -> None:
+    for name in ("bad", "worse"):
+        world.project(name)
+    write(world, "bad", rate=None)
+    scheduler = world.scheduler()
+    rounds(scheduler, 1)
+    write(world, "worse", rate=None)
+    with pytest.raises(AtFault):
+        scheduler.project_set.refresh("worse")
+
+    assert [each["failures"] for each in scheduler.quarantine.told().values()] == [1, 1]
+    assert not scheduler.engine.projects
 
 
 def test_a_project_that_is_off_needs_no_rate(world: World, task: Task) -> None:
