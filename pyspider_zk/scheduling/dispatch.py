@@ -68,6 +68,11 @@ class Dispatch:
         self.waiting.extendleft(tasks)
         self._waiting_keys = None
 
+    def go_first(self, tasks: Sequence[Task]) -> None:
+        """Let tasks wait in front of all others."""
+        self.waiting.extend(reversed(tasks))
+        self._waiting_keys = None
+
     def drop(self, is_meant: Callable[[str], bool]) -> None:
         """Drop the tasks that wait of the projects that are meant."""
         kept = [task for task in self.waiting if not is_meant(task["project"])]
@@ -97,13 +102,12 @@ class Dispatch:
 
     def send_waiting(self) -> None:
         """Send what found no room earlier, as far as there is room and the fence is open."""
-        self._waiting_keys = None
         unsent: list[Task] = []
         while self.waiting and not unsent:
             some = [self.waiting.pop() for _ in range(min(BATCH, len(self.waiting)))]
             packed = self._packed(some)
             unsent = self._unsent(packed)
-            self.waiting.extend(reversed(unsent))
+            self.go_first(unsent)
             for task, _ in packed[: len(packed) - len(unsent)]:
                 self._on_sent(task)
 

@@ -226,7 +226,7 @@ class ProjectSet:
         self._looks.drop(name)
         self._engine.attention.on_project(name)
         if part.get("clean"):
-            self._engine.dispatch.waiting.extend(reversed(part["unsent"]))
+            self._engine.dispatch.go_first(part["unsent"])
             for task in part["postponed"]:  # by an older member
                 self._engine.request(task)
 

@@ -158,3 +158,14 @@ def test_what_began_to_wait_after_a_round_is_withdrawn_in_the_next() -> None:
     out.queue.taken()
     out.dispatch.send_waiting()
     assert (out.queue.taken(), out.left()) == (["b"], "")
+
+
+def test_what_waits_in_front_of_all_others_can_be_withdrawn() -> None:
+    out = Out(waiting="c")
+    out.dispatch.withdraw("p", "x")
+    out.dispatch.go_first([task("a"), task("b")])
+    assert out.left() == "abc"
+
+    out.dispatch.withdraw("p", "a")
+
+    assert out.left() == "bc"
