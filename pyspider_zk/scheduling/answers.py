@@ -256,19 +256,8 @@ class LocalAnswers:
         """Read the database itself: the owner may not have seen the latest change yet."""
         with self._projectdb_lock:
             if self._projectdb is None:
-                self._projectdb = _own(self._engine.projectdb)
+                self._projectdb = self._engine.projectdb.copy()
             return self._projectdb.get(project, fields=["name", "status", "group"])
-
-
-def _own(projectdb: Any) -> Any:
-    """Return a connection for other threads; the same one if the database cannot open another.
-
-    Only databases that pyspider connected to by a URL can.
-    """
-    try:
-        return projectdb.copy()
-    except (AttributeError, NotImplementedError):
-        return projectdb
 
 
 def _shown(task: Mapping[str, Any]) -> dict[str, Any]:

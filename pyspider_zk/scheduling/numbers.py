@@ -11,7 +11,6 @@ from pyspider_zk.scheduling.counters import read_counters
 from pyspider_zk.scheduling.cron import tick_after
 from pyspider_zk.scheduling.project import LoadedProject
 from pyspider_zk.scheduling.scheduler import SlotScheduler
-from pyspider_zk.scheduling.window import TaskHeap
 
 MINUTES = 60
 _ENDS = ("success", "failed")
@@ -120,7 +119,7 @@ def _checked(names: object) -> set[str]:
     raise BadRequest(f"names must be a list of names, not {names!r:.80}")
 
 
-def _queued(project: Any) -> dict[str, Any]:
+def _queued(project: LoadedProject) -> dict[str, Any]:
     """Return what a project's queue holds."""
     tasks = project.task_queue
     with tasks.mutex:
@@ -129,16 +128,11 @@ def _queued(project: Any) -> dict[str, Any]:
             "pending": len(tasks),
             "due": tasks.priority_queue.qsize(),
             "sent": tasks.processing.qsize(),
-            "due_since": _due_since(tasks.priority_queue),
+            "due_since": tasks.priority_queue.oldest,
             "next_due": None if first is None else float(first.exetime),
             "paused": project.pause.state is True,
             "cannot_start": project.cannot_start or None,
         }
-
-
-def _due_since(waiting: Any) -> float | None:
-    """Return when the oldest came in; a project that never ran has pyspider's own, empty queue."""
-    return waiting.oldest if isinstance(waiting, TaskHeap) else None
 
 
 def _by_minute(manager: CounterManager, key: tuple[str, str], now: float) -> list[int]:

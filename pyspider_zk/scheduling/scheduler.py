@@ -265,10 +265,6 @@ class SlotScheduler:
         """
         self._history.add(time.time(), self.engine.attention.pending.count())
 
-    def save_all(self) -> None:
-        """Save counters and settings of all slots, for the next owner after a death."""
-        self.handover.save(set(self.fence.held))
-
     def _load(self) -> Load:
         meter, away = self.heartbeat.slot_meter, self.engine.databases.away
         meter.follow(self.fence.held, may_work=self._was_open and not away)

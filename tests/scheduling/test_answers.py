@@ -489,17 +489,6 @@ def test_a_task_that_cannot_be_sent_is_not_kept_for_later(
     assert len(scheduler.engine.dispatch.waiting) == 0
 
 
-def test_a_project_database_without_a_second_connection_serves(
-    world: World, scheduler: SlotScheduler, answers: LocalAnswers, task: MakeTask
-) -> None:
-    class Plain:
-        def get(self, *args: Any, **kwargs: Any) -> Any:
-            return world.projectdb.get(*args, **kwargs)
-
-    scheduler.engine.projectdb = Plain()
-    assert answers.newtask(task("p")) is True
-
-
 def test_whoever_asks_while_no_member_can_be_reached_is_told_so(scheduler: SlotScheduler) -> None:
     def away() -> Cluster:
         raise Unavailable("ZooKeeper does not answer")

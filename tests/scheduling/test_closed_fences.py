@@ -12,7 +12,7 @@ from pyspider_zk.scheduling.member import ClusterScheduler
 from pyspider_zk.scheduling.scheduler import SlotScheduler
 from tests.support.sole_owner import SoleOwner
 from tests.support.stand_ins import running
-from tests.support.world import SLOTS, World, read_and_write
+from tests.support.world import SLOTS, World, read_and_write, save_all
 
 Task = Callable[..., dict[str, Any]]
 
@@ -93,7 +93,7 @@ def test_no_record_of_a_minute_is_saved_behind_a_shut_fence(
     world.broker.records.clear()
     owner.lose_lease()
 
-    scheduler.save_all()
+    save_all(scheduler)
 
     assert world.broker.records == {}
 

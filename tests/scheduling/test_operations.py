@@ -21,7 +21,7 @@ from pyspider_zk.scheduling.scheduler import SlotScheduler
 from tests.support.clock import Clock
 from tests.support.operations import a_claim, add, carry_out, confirm, done
 from tests.support.sole_owner import SoleOwner
-from tests.support.world import SLOTS, World
+from tests.support.world import SLOTS, World, save_all
 
 Task = Callable[..., dict[str, Any]]
 SUCCESS = TaskDB.SUCCESS
@@ -426,7 +426,7 @@ def test_delete_leaves_nothing_and_late_messages_bring_nothing_back(
         resultdb.save(name, "t", "http://site.example/t", {})
     scheduler = world.scheduler()
     rounds(scheduler)
-    scheduler.save_all()
+    save_all(scheduler)
 
     assert done(carry_out(scheduler, a_claim("delete", ["p"])))
     world.new(task("p", "late"))

@@ -19,7 +19,7 @@ from pyspider_zk.scheduling.numbers import ProjectNumbers
 from pyspider_zk.scheduling.quarantine import AtFault
 from pyspider_zk.scheduling.scheduler import SlotScheduler
 from tests.support.sole_owner import SoleOwner
-from tests.support.world import SLOTS, World, granted
+from tests.support.world import SLOTS, World, granted, save_all
 
 Task = Callable[..., dict[str, Any]]
 
@@ -338,7 +338,7 @@ def test_a_part_of_any_shape_does_no_harm(world: World, task: Task, key: str, ju
         world.new(task(name, "later"))
 
     rounds(after, 3)
-    after.save_all()
+    save_all(after)
     log_counters(after.engine.counters, lambda: None)
 
     sent = {each["project"] for each in world.dispatched() if each["taskid"] == "later"}
@@ -368,7 +368,7 @@ def test_a_task_that_no_record_can_hold_costs_no_handoff(world: World, task: Tas
     rounds(scheduler, 2)
     scheduler.engine.projects["bad"].active_tasks.appendleft((1.0, {"track": {"save": 2**80}}))
 
-    scheduler.save_all()
+    save_all(scheduler)
     scheduler.fence.ownership.ask_back(range(SLOTS))
     rounds(scheduler, 1)
 
@@ -462,7 +462,7 @@ def test_the_minute_s_record_leaves_out_what_nobody_reads_after_a_death(
     scheduler = world.scheduler()
     rounds(scheduler, 2)
 
-    scheduler.save_all()
+    save_all(scheduler)
 
     record = world.queues.records.load(slot_of("good", SLOTS))
     assert record is not None

@@ -15,7 +15,7 @@ from pyspider_zk.scheduling.engine import TaskEngine
 from pyspider_zk.scheduling.intake import PAUSES
 from pyspider_zk.tasks.sqlite import SqliteTasks
 from tests.support.sole_owner import SoleOwner
-from tests.support.world import MOMENT, SLOTS, World, crawling
+from tests.support.world import MOMENT, SLOTS, World, crawling, save_all
 
 Task = Callable[..., dict[str, Any]]
 ACTIVE, SUCCESS = TaskDB.ACTIVE, TaskDB.SUCCESS
@@ -306,7 +306,7 @@ def test_two_schedulers_of_one_machine_do_not_share_counters_by_file(
     slot = slot_of("p", SLOTS)
     owner = world.scheduler(SoleOwner(SLOTS, {slot}))
     owner.run_once()
-    owner.save_all()
+    save_all(owner)
 
     other = world.scheduler(SoleOwner(SLOTS, set(range(SLOTS)) - {slot}))
     other.run_once()

@@ -14,7 +14,7 @@ from pyspider_zk.scheduling import transfer
 from pyspider_zk.scheduling.answers import LocalAnswers
 from pyspider_zk.scheduling.scheduler import SlotScheduler
 from tests.support.sole_owner import SoleOwner
-from tests.support.world import SLOTS, World, granted, read_and_write
+from tests.support.world import SLOTS, World, granted, read_and_write, save_all
 
 Task = Callable[..., dict[str, Any]]
 MANY = 500  # tasks of a message, more than a round's share
@@ -366,7 +366,7 @@ def test_ticks_that_waited_for_the_fetcher_at_the_death_of_an_owner_are_sent(
     world.fetcher.maxsize = world.fetcher.qsize()  # it is full
     clock.now += 121
     crawling.run_once()
-    crawling.save_all()
+    save_all(crawling)
     world.fetcher.maxsize = 0
     world.dispatched()
 
@@ -387,7 +387,7 @@ def test_a_tick_by_hand_without_a_second_keeps_no_project_from_its_next_owner(
     world.fetcher.maxsize = world.fetcher.qsize()  # it is full
     tick = {"taskid": "_on_cronjob", "project": "p", "url": "data:,_on_cronjob", "fetch": fetch}
     LocalAnswers(crawling).send_task(tick)
-    crawling.save_all()
+    save_all(crawling)
     after = world.scheduler(granted(epoch=2))
 
     after.run_once()
@@ -462,7 +462,7 @@ def test_what_a_slot_left_behind_does_not_follow_a_project_made_anew(world: Worl
     world.project("p")
     before = world.scheduler()
     before.run_once()
-    before.save_all()
+    save_all(before)
     world.projectdb.drop("p")
     before.rows.look_soon()
     before.run_once()
@@ -689,7 +689,7 @@ def test_a_slot_that_passes_through_is_not_released_before_it_is_handed_on(
 def test_what_an_owner_that_died_left_stays_what_it_was(
     world: World, crawling: SlotScheduler
 ) -> None:
-    crawling.save_all()
+    save_all(crawling)
     between = world.scheduler(granted(epoch=2))
     between.fence.ownership.ask_back(range(SLOTS))
 

@@ -11,7 +11,7 @@ from pyspider_zk.scheduling.engine import TaskEngine
 from pyspider_zk.scheduling.scheduler import SlotScheduler
 from pyspider_zk.scheduling.script_calls import INFO_PAUSES, InfoRequests
 from tests.support.clock import Clock
-from tests.support.world import World, crawling
+from tests.support.world import World, crawling, save_all
 
 Task = Callable[..., dict[str, Any]]
 
@@ -166,7 +166,7 @@ class AppendedMeanwhile(dict[str, Any]):
 
 
 LOOKS: dict[str, Callable[[SlotScheduler], object]] = {
-    "save": lambda scheduler: scheduler.save_all(),
+    "save": save_all,
     "put aside": lambda scheduler: scheduler.project_set.put_aside("p", ValueError("a fault")),
     "ticks": lambda scheduler: scheduler.script_calls.send_ticks(),
     "information": lambda scheduler: scheduler.script_calls.repeat_info_requests(),
