@@ -35,6 +35,9 @@ PARKED_PER_ROUND = 200
 HELD = 10
 """How many times the limit of a round may be in memory, including messages that pause."""
 
+TOGETHER = 1000
+"""How far apart the times of messages may be that were published in one call; see ``published``."""
+
 
 Apply = Callable[[InFlightMessage], Disposition]
 """Function that applies a message.
@@ -79,6 +82,8 @@ class Intake:
         self._tried: list[InFlightMessage] = []  # since messages were settled last
         self._may_be_unread = False
         self._again: set[SlotQueue] | None = None
+        self._limit = 0
+        self._packs: dict[int, int] | None = None  # when the oldest of each slot came
 
     def take(self, slots: Collection[int]) -> None:
         """Read these slots from now on, beginning with what a former owner left."""
@@ -112,6 +117,20 @@ class Intake:
         """Return whether new messages of a project must wait behind those that are parked."""
         return self._parking.is_behind(project)
 
+    def is_ahead(self, entry: InFlightMessage) -> bool:
+        """Return whether packs are unapplied that came before a new task or with it.
+
+        Costs a round trip, once in a round. What is parked, or too many, wait for no packs.
+        """
+        if entry.parked is not None:
+            return False
+        if self._packs is None:
+            slots = [each.delivery.slot for each in self._tried if _waits_for_pack(each)]
+            is_room = len(slots) <= HELD // 2 * self._limit
+            self._packs = self._oldest(QueueKind.STATUS, set(slots)) if is_room else {}
+        oldest = self._packs.get(entry.delivery.slot)
+        return oldest is not None and oldest <= published(entry.delivery.tag) + TOGETHER
+
     # -- reading ----------------------------------------------------------------------------------
 
     def read(self, limit: int, *, due: Collection[SlotQueue] | None = None) -> None:
@@ -122,6 +141,7 @@ class Intake:
         Args:
             due: the queues that may have new messages, as far as the caller knows; None: all.
         """
+        self._limit = limit
         self._parking.look()
         self.read_of.clear()
         self.has_backlog = False
@@ -155,11 +175,13 @@ class Intake:
         asked = self._again.union(due)
         if asked:
             asked |= {(kind, e.delivery.slot) for kind, own in self._waiting.items() for e in own}
+            new = self._waiting[QueueKind.NEWTASK]
+            asked |= {(QueueKind.STATUS, e.delivery.slot) for e in new if _waits_for_pack(e)}
         return asked
 
     def _room(self, kind: QueueKind, limit: int) -> int:
-        """Return how many to read; messages that pause must not keep out those that could go on."""
-        active = sum(1 for _ in self.untried(kind))
+        """Return how many to read; messages that wait must not keep out those that could go on."""
+        active = sum(not _waits_for_pack(entry) for entry in self.untried(kind))
         return max(0, min(limit - active, HELD * limit - len(self._waiting[kind])))
 
     # -- applying ---------------------------------------------------------------------------------
@@ -200,11 +222,12 @@ class Intake:
 
     def run_put_off(self, apply: Apply) -> None:
         """Apply the new tasks whose tasks are no longer in flight."""
+        self._packs = None
         for entry in self._parking.tasks():
             if self._try(entry, apply) and (entry.reason or entry.is_applied):
                 self._tried.append(entry)
         for entry in self._tried:
-            if entry.disposition is Disposition.WAITS_FOR_TASK and not entry.reason:
+            if _waits_for_pack(entry):
                 self._try(entry, apply)
 
     def _try(self, entry: InFlightMessage, apply: Apply) -> bool:
@@ -237,17 +260,20 @@ class Intake:
 
     def _marks(self) -> dict[int, int]:
         """Return for each slot when its oldest unapplied new task was published."""
-        times = [
-            (entry.delivery.slot, published(entry.delivery.tag))
-            for entry in self.untried(QueueKind.NEWTASK)
-        ]
-        if self._may_be_unread:
-            slots = {entry.delivery.slot for entry in self._waiting[QueueKind.STATUS]}
-            unread = self._queues.unread(QueueKind.NEWTASK, slots)
-            times += [(slot, published(tag)) for slot, tag in unread.items()]
+        packs = self._waiting[QueueKind.STATUS] if self._may_be_unread else []
+        return self._oldest(QueueKind.NEWTASK, {entry.delivery.slot for entry in packs})
+
+    def _oldest(self, kind: QueueKind, unread: Collection[int]) -> dict[int, int]:
+        """Return for each slot when its oldest unapplied message of a kind was published.
+
+        Args:
+            unread: the slots of which some may not be read yet.
+        """
+        tags = [(entry.delivery.slot, entry.delivery.tag) for entry in self.untried(kind)]
+        tags += self._queues.unread(kind, unread).items() if unread else ()
         marks: dict[int, int] = {}
-        for slot, at in times:
-            marks[slot] = min(marks.get(slot, at), at)
+        for slot, tag in tags:
+            marks[slot] = min(marks.get(slot, published(tag)), published(tag))
         return marks
 
     # -- settling ---------------------------------------------------------------------------------
@@ -289,11 +315,12 @@ class Intake:
         with suppress(Unavailable):  # the acknowledgement is repeated in the next round
             self._parking.remove([entry.parked for entry in applied if entry.parked])
         self._acknowledge(applied)
-        moving = [entry for entry in tried if not entry.is_applied and not entry.reason]
+        moving = [entry for entry in tried if entry.must_move]
         stay = self._park(moving)
         for entry in stay:
             entry.due = max(entry.due, self._clock() + NO_ROOM)
-        self._acknowledge([entry for entry in moving if entry not in stay])
+        staying = set(map(id, stay))
+        self._acknowledge([entry for entry in moving if id(entry) not in staying])
         self._leave_out([entry for entry in tried if entry.reason and self._reject(entry)])
 
     def acknowledge_owed(self) -> None:
@@ -338,6 +365,10 @@ class Intake:
         gone = set(map(id, entries))
         for waiting in self._waiting.values() if gone else ():
             waiting[:] = [entry for entry in waiting if id(entry) not in gone]
+
+
+def _waits_for_pack(entry: InFlightMessage) -> bool:
+    return entry.disposition is Disposition.WAITS_FOR_PACK and not entry.reason
 
 
 def _is_early(entry: InFlightMessage, marks: Mapping[int, int]) -> bool:

@@ -7,6 +7,7 @@ selected in between.
 """
 
 import logging
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
@@ -20,10 +21,14 @@ from pyspider_zk.scheduling.intake import Intake
 from pyspider_zk.scheduling.parking import Disposition, InFlightMessage
 from pyspider_zk.scheduling.project import LoadedProject
 from pyspider_zk.scheduling.project_set import ProjectSet
+from pyspider_zk.scheduling.task_rules import ScheduleTerms, restarts
 from pyspider_zk.tasks.columns import TaskKey
 from pyspider_zk.tasks.failures import why_not
 
 logger = logging.getLogger("scheduler")
+
+LATELY = 60.0
+"""Seconds between a pack and a new task that came with it, at most, until both are applied."""
 
 
 class ProjectWaits(Exception):
@@ -180,14 +185,11 @@ class MessageApplier:
             return Disposition.APPLIED
         if entry.delivery.kind is QueueKind.STATUS:
             self._apply_pack(project, message, entry.delivery.slot)
-        elif self._waits_for_pack(message) or not self._engine.request(message):
-            return Disposition.WAITS_FOR_TASK
+        elif self._engine.is_under_way(message):
+            return Disposition.WAITS_FOR_PACK
+        else:
+            self._engine.request(message)
         return Disposition.APPLIED
-
-    def _waits_for_pack(self, task: Mapping[str, Any]) -> bool:
-        """Return whether a new task's predecessor is in flight, and this round has its pack."""
-        key = task["project"], task["taskid"]
-        return key in self._answered and self._engine.is_under_way(task)
 
     def _apply_pack(self, project: LoadedProject, pack: dict[str, Any], slot: int) -> None:
         if pack["taskid"] == "_on_get_info":
@@ -210,9 +212,21 @@ class MessageApplier:
         """Apply a new task that waited for the pack of the same task."""
         task = self._checked(entry)
         with suppress(ProjectWaits):
-            if self._may_go(task["project"]) and self._apply_task(task):
-                return Disposition.APPLIED
-        return Disposition.WAITS_FOR_TASK
+            if self._may_go(task["project"]) and not self._comes_too_early(entry, task):
+                is_done = self._apply_task(task)
+                return Disposition.APPLIED if is_done else Disposition.WAITS_FOR_TASK
+        return Disposition.WAITS_FOR_PACK
+
+    def _comes_too_early(self, entry: InFlightMessage, task: Mapping[str, Any]) -> bool:
+        """Return whether the pack may be on its way after which a new task runs again.
+
+        Most links run nothing again, and what is in flight was crawled lately.
+        """
+        if not self._engine.is_under_way(task):
+            return False
+        asked, now = ScheduleTerms.of(task.get("schedule", {})), time.time()
+        age = self._engine.default_schedule["age"]
+        return restarts(asked, now - LATELY, {}, age, now) and self._intake.is_ahead(entry)
 
     def apply_task(self, task: Mapping[str, Any]) -> bool:
         """Check and apply one new task; return False if it must wait, because it is in flight."""

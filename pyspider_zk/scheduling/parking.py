@@ -27,6 +27,8 @@ class Disposition(Enum):
     APPLIED = auto()
     WAITS_FOR_TASK = auto()
     """Until its task is no longer in flight."""
+    WAITS_FOR_PACK = auto()
+    """Where it is: one of the packs that came before it or with it may be that of its task."""
     WAITS_FOR_PROJECT = auto()
     """Until its project can be loaded, or behind others that wait for that."""
 
@@ -61,6 +63,13 @@ class InFlightMessage(Struct, eq=False):
     def is_applied(self) -> bool:
         """Whether it is to be acknowledged."""
         return self.disposition is Disposition.APPLIED and not self.reason
+
+    @property
+    def must_move(self) -> bool:
+        """Whether it is to wait elsewhere than where it is."""
+        if self.is_applied or self.reason or self.disposition is Disposition.WAITS_FOR_PACK:
+            return False
+        return self.parked is None or self.disposition is Disposition.WAITS_FOR_TASK
 
 
 LOOK = 30.0

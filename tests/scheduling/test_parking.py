@@ -10,7 +10,7 @@ import pytest
 
 from pyspider_zk.errors import FenceClosed, Unavailable
 from pyspider_zk.projects.slots import slot_of
-from pyspider_zk.queues.api import Message, Parked, ParkingMove
+from pyspider_zk.queues.api import Delivery, Message, Parked, ParkingMove, SlotQueues
 from pyspider_zk.queues.names import QueueKind
 from pyspider_zk.scheduling import parking
 from pyspider_zk.scheduling.intake import PAUSES
@@ -206,6 +206,129 @@ def test_what_was_applied_is_not_applied_again_though_the_lot_was_away(
     assert running.dispatched() == []
     assert parked(running) == 0
     assert running.statuses("p") == {"t": SUCCESS}
+
+
+# -- pages that ask for themselves ---------------------------------------------------------------
+
+NO_FORCE = pytest.mark.parametrize("schedule", [{"age": 0}, {"itag": "new"}], ids=str)
+
+
+class Interrupted:
+    """Slot queues to which something is published once packs were read."""
+
+    def __init__(self, queues: SlotQueues, publish: Callable[[], None]) -> None:
+        self._queues = queues
+        self._publish: Callable[[], None] | None = publish
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._queues, name)
+
+    def read(self, kind: QueueKind, *args: Any) -> list[Delivery]:
+        found = self._queues.read(kind, *args)
+        publish, self._publish = self._publish, None
+        if publish:
+            publish()
+        return found
+
+
+def asking_again(world: World, sent: dict[str, Any], task: dict[str, Any]) -> None:
+    """Publish what a processor does that runs a page which asks for itself."""
+    slot = slot_of("p", SLOTS)
+    messages = [(QueueKind.NEWTASK, task), (QueueKind.STATUS, _pack(sent))]
+    world.queues.slot_queues.publish([Message(kind, slot, body) for kind, body in messages])
+
+
+@NO_FORCE
+def test_a_page_that_asks_for_itself_between_the_reads_of_a_round_is_sent_again(
+    running: World, task: Task, schedule: dict[str, Any]
+) -> None:
+    scheduler = running.scheduler()
+    running.new(task("p"))
+    rounds(scheduler, 2)
+    (sent,) = running.dispatched()
+    scheduler.intake._queues = Interrupted(  # type: ignore[assignment]
+        scheduler.intake._queues, lambda: asking_again(running, sent, task("p", **schedule))
+    )
+    rounds(scheduler, 3)
+
+    assert [each["taskid"] for each in running.dispatched()] == ["t"]
+    assert (queued(running), parked(running)) == (0, 0)
+
+
+@NO_FORCE
+def test_pages_that_ask_for_themselves_are_sent_again_though_many_packs_wait(
+    running: World, task: Task, schedule: dict[str, Any]
+) -> None:
+    scheduler = running.scheduler()
+    running.new(*(task("p", f"t{n:02}") for n in range(40)))
+    rounds(scheduler, 2)
+    sent = running.dispatched()
+    scheduler.engine.LOOP_LIMIT = 10
+    for each in sent[:30]:
+        running.finish(each)
+    for each in sent[30:]:
+        asking_again(running, each, task("p", each["taskid"], **schedule))
+    rounds(scheduler, 6)
+
+    again = [each["taskid"] for each in running.dispatched()]
+    assert sorted(again) == sorted(each["taskid"] for each in sent[30:])
+    assert (queued(running), parked(running)) == (0, 0)
+
+
+def test_a_page_whose_links_and_pack_are_not_read_at_once_is_sent_again(
+    running: World, task: Task
+) -> None:
+    """Its pack waits for the links, and its request for the pack."""
+    scheduler = running.scheduler()
+    running.new(task("p"))
+    rounds(scheduler, 2)
+    (sent,) = running.dispatched()
+    scheduler.engine.LOOP_LIMIT = 4
+    links = [task("p", "t", age=0), *(task("p", f"link{n}") for n in range(9))]
+    slot = slot_of("p", SLOTS)
+    running.queues.slot_queues.publish(
+        [Message(QueueKind.NEWTASK, slot, each) for each in links]
+        + [Message(QueueKind.STATUS, slot, _pack(sent))]
+    )
+    rounds(scheduler, 4)
+
+    again = [each["taskid"] for each in running.dispatched()]
+    assert sorted(again) == sorted(each["taskid"] for each in links)
+
+
+def test_requests_that_wait_for_packs_keep_out_no_new_task(running: World, task: Task) -> None:
+    scheduler = running.scheduler()
+    running.new(task("p"), *(task("p", f"t{n}") for n in range(9)))
+    rounds(scheduler, 2)
+    sent = running.dispatched()
+    scheduler.engine.LOOP_LIMIT = 2
+    running.new(*(task("p", f"link{n}") for n in range(30)))
+    for each in sent:  # these packs wait for all those links
+        running.finish(each)
+    running.new(*(task("p", "t", age=0) for _ in range(100)), task(NEIGHBOUR, "other"))
+    rounds(scheduler, 90)
+
+    assert running.statuses(NEIGHBOUR) == {"other": ACTIVE}
+    assert len(running.statuses("p")) == 40
+    assert (queued(running), parked(running)) == (0, 0)
+
+
+def test_a_page_that_asked_for_itself_before_its_project_was_at_fault_is_sent_again(
+    running: World, task: Task
+) -> None:
+    scheduler = running.scheduler()
+    running.new(task("p"))
+    rounds(scheduler, 2)
+    (sent,) = running.dispatched()
+    scheduler.quarantine.put("p", "its row is no row")
+    asking_again(running, sent, task("p", age=0))
+    rounds(scheduler)
+    assert parked(running) == 2
+    scheduler.quarantine.release("p")
+    rounds(scheduler, 2)
+
+    assert [each["taskid"] for each in running.dispatched()] == ["t"]
+    assert parked(running) == 0
 
 
 # -- projects in quarantine ----------------------------------------------------------------------
