@@ -361,6 +361,9 @@ class ParkingLot(Protocol):
     def load(self, slots: Iterable[int]) -> list[Parked]:
         """Return what is parked for these slots, in order of publication."""
 
+    def sizes(self, parked: Sequence[Parked]) -> list[int]:
+        """Return how many bytes each body has; none: it is no longer parked."""
+
     def fetch(self, parked: Iterable[Parked]) -> dict[Parked, Any]:
         """Return the bodies of what is still parked; undecodable ones become dead letters.
 

@@ -51,6 +51,14 @@ class RedisParkingLot:
         names = self._names(self._ready() & set(slots))
         return in_order(each for own in names.values() for each in own)
 
+    def sizes(self, parked: Sequence[Parked]) -> list[int]:
+        """See `ParkingLot.sizes`."""
+        found: list[int] = self._keys.pipelined(
+            _lots(each.slot for each in parked),
+            lambda pipe: [pipe.hstrlen(parked_key(each.slot), each.name) for each in parked],
+        )
+        return found
+
     def fetch(self, parked: Iterable[Parked]) -> dict[Parked, Any]:
         """See `ParkingLot.fetch`."""
         wanted = list(parked)

@@ -29,9 +29,6 @@ That a database is unavailable is no failure of a message.
 NO_ROOM = 1.0
 """Seconds until a message that found no room in the parking lot is tried again."""
 
-PARKED_PER_ROUND = 200
-"""How many parked messages are tried in a round at most; so many bodies are in memory."""
-
 HELD = 10
 """How many times the limit of a round may be in memory, including messages that pause."""
 
@@ -209,9 +206,9 @@ class Intake:
             self._waiting[kind] += [entry, *untried] if entry else untried
 
     def run_parked(self, may_go: Callable[[str], bool], apply: Apply) -> None:
-        """Apply parked messages of the projects that may go on, in the order of publishing."""
+        """Apply parked messages of the projects that may go on, as many as a round may read."""
         stopped: set[str] = set()
-        for entry in self._parking.messages(may_go, self._clock(), PARKED_PER_ROUND):
+        for entry in self._parking.messages(may_go, self._clock(), len(QueueKind) * self._limit):
             project = entry.parked.project if entry.parked else ""
             if project in stopped or not self._try(entry, apply):
                 continue

@@ -62,7 +62,7 @@ class MessageApplier:
         """Apply what the intake has read; it takes effect with ``write``.
 
         Args:
-            with_parked: messages that were parked before, too.
+            with_parked: parked messages, too, that keep back no new ones.
         """
         self._looked_at.clear()
         self._clear.clear()
@@ -72,8 +72,9 @@ class MessageApplier:
         self._answered = {(p["project"], p["taskid"]) for p in self._tasks(QueueKind.STATUS)}
         self._read_ahead()
         with self._engine.counts.collecting():
-            if with_parked:
-                self._intake.run_parked(self._may_go, self._apply)
+            self._intake.run_parked(
+                self._may_go if with_parked else self._is_kept_back, self._apply
+            )
             self._intake.run(QueueKind.NEWTASK, self._apply)
             self._intake.run(QueueKind.STATUS, self._apply)
             self._intake.run_put_off(self._apply_put_off)
@@ -170,6 +171,9 @@ class MessageApplier:
 
     def _may_go(self, project: str) -> bool:
         return project not in self._projects.quarantine
+
+    def _is_kept_back(self, project: str) -> bool:
+        return self._may_go(project) and self._intake.is_behind(project)
 
     def _apply(self, entry: InFlightMessage) -> Disposition:
         """Apply a new task or a status pack."""

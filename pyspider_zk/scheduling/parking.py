@@ -5,15 +5,18 @@ Threads: the scheduler loop only.
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from enum import Enum, auto
-from itertools import islice
+from itertools import accumulate, islice
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from pyspider_zk.errors import Unavailable
+from pyspider_zk.queues import caps
 from pyspider_zk.queues.api import Delivery, Parked, ParkingLot, ParkingMove, in_order
 from pyspider_zk.queues.queue_sizes import PARKED_LIMIT
 from pyspider_zk.tasks.columns import TaskKey
@@ -65,9 +68,14 @@ class InFlightMessage(Struct, eq=False):
         return self.disposition is Disposition.APPLIED and not self.reason
 
     @property
+    def has_ended(self) -> bool:
+        """Whether it is applied, or to become a dead letter."""
+        return self.disposition is Disposition.APPLIED or bool(self.reason)
+
+    @property
     def must_move(self) -> bool:
         """Whether it is to wait elsewhere than where it is."""
-        if self.is_applied or self.reason or self.disposition is Disposition.WAITS_FOR_PACK:
+        if self.has_ended or self.disposition is Disposition.WAITS_FOR_PACK:
             return False
         return self.parked is None or self.disposition is Disposition.WAITS_FOR_TASK
 
@@ -137,8 +145,8 @@ class Parking:
 
     def is_behind(self, project: str) -> bool:
         """Return whether messages of a project wait here that precede any new one."""
-        parked = self._of_projects.get(project, {})
-        return any(not entry.failures for entry in parked.values())
+        latest_first = reversed(self._of_projects.get(project, {}).values())
+        return any(not entry.failures and not entry.has_ended for entry in latest_first)
 
     def tasks(self) -> list[InFlightMessage]:
         """Return the messages that wait for tasks, in order."""
@@ -147,17 +155,30 @@ class Parking:
     def messages(
         self, may_go: Callable[[str], bool], now: float, limit: int
     ) -> list[InFlightMessage]:
-        """Return messages of the projects that may go on, in order, ``limit`` at most.
+        """Return messages of the projects that may go on, in turns, each project's in order.
+
+        They are ``limit`` at most, fewer if they are large. Who had a turn comes last next time.
 
         Args:
             now: only those come that are due by then.
         """
         going = [own for project, own in self._of_projects.items() if may_go(project)]
-        due = (entry for own in going for entry in own.values() if entry.due <= now)
-        chosen = list(islice(due, limit))
+        due = [(entry for entry in own.values() if entry.due <= now) for own in going]
+        chosen = self._fitting(list(islice(_in_turns(due), limit)))
+        for project in dict.fromkeys(entry.parked.project for entry in chosen if entry.parked):
+            self._of_projects[project] = self._of_projects.pop(project)
         unread = (entry.parked for entry in chosen if entry.parked and entry.delivery.body is None)
         bodies = self._lot.fetch(unread)
         return [entry for entry in chosen if self._is_read(entry, bodies)]
+
+    def _fitting(self, entries: list[InFlightMessage]) -> list[InFlightMessage]:
+        """Return the first of these messages, as many as may be read at once."""
+        unread = [entry.parked for entry in entries if entry.parked and entry.delivery.body is None]
+        sizes: dict[Parked | None, int] = {}
+        if unread:
+            sizes.update(zip(unread, self._lot.sizes(unread), strict=True))
+        sums = accumulate(sizes.get(entry.parked, 0) for entry in entries)
+        return entries[: max(1, bisect_right(list(sums), caps.ROUND))]
 
     def park(self, entries: Sequence[InFlightMessage]) -> list[InFlightMessage]:
         """Move messages that must wait into the lot; return those without room.
@@ -284,3 +305,14 @@ class Parking:
 def _entry(parked: Parked, body: Any, failures: int = 0, due: float = 0.0) -> InFlightMessage:
     delivery = Delivery(parked.kind, parked.slot, parked.tag, body)
     return InFlightMessage(delivery, parked, failures=failures, due=due)
+
+
+def _in_turns(lines: Iterable[Iterator[InFlightMessage]]) -> Iterator[InFlightMessage]:
+    """Yield one of each line, then the next of each."""
+    waiting = deque(lines)
+    while waiting:
+        line = waiting.popleft()
+        for entry in line:
+            yield entry
+            waiting.append(line)
+            break

@@ -6,6 +6,7 @@ import pytest
 
 from pyspider_zk.errors import BadMessage
 from pyspider_zk.queues.api import Delivery, Message, Parked, ParkingMove, Queues
+from pyspider_zk.queues.codec import encode
 from pyspider_zk.queues.names import QueueKind
 from tests.queues.conftest import Backend, RedisBackend
 
@@ -47,6 +48,14 @@ def test_a_parked_message_leaves_its_queue_and_is_found_by_the_next_owner(
     assert [each.tag for each in after.slot_queues.read(QueueKind.NEWTASK, 9)] == [two.tag]
     assert after.parking_lot.load(range(8)) == [whole(one)]
     assert after.parking_lot.fetch([whole(one)]) == {whole(one): {"n": 1}}
+
+
+def test_the_size_of_what_is_parked_is_known_before_it_is_read(queues: Queues) -> None:
+    one, two = deliver(queues, {"n": 1}, {"n": "x" * 500})
+    queues.parking_lot.park([ParkingMove(each, whole(each), each.body) for each in (one, two)])
+    queues.parking_lot.remove([whole(one)])
+
+    assert queues.parking_lot.sizes([whole(one), whole(two)]) == [0, len(encode(two.body))]
 
 
 def test_parking_makes_room_for_publishers(backend: Backend) -> None:

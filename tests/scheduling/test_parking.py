@@ -10,6 +10,7 @@ import pytest
 
 from pyspider_zk.errors import FenceClosed, Unavailable
 from pyspider_zk.projects.slots import slot_of
+from pyspider_zk.queues import caps
 from pyspider_zk.queues.api import Delivery, Message, Parked, ParkingMove, SlotQueues
 from pyspider_zk.queues.names import QueueKind
 from pyspider_zk.scheduling import parking
@@ -365,12 +366,12 @@ def test_messages_of_a_project_in_quarantine_leave_the_queue_and_come_back_in_or
 def test_the_order_of_a_project_is_kept_though_it_takes_several_rounds(
     running: World, task: Task, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pyspider_zk.scheduling.intake.PARKED_PER_ROUND", 10)
     scheduler = running.scheduler()
     rounds(scheduler)
     scheduler.quarantine.put("p", "its row is no row")
     running.new(*(task("p", "t", force_update=True, priority=n) for n in range(25)))
     rounds(scheduler)
+    scheduler.engine.LOOP_LIMIT = 5
     scheduler.quarantine.release("p")
     stored: list[int] = []
     original = scheduler.engine.on_request
@@ -405,6 +406,79 @@ def test_what_comes_back_from_the_lot_leaves_half_of_the_round_to_others(
     assert running.statuses(NEIGHBOUR) == {"other": ACTIVE}
     rounds(scheduler, 25)
     assert len(running.statuses("p")) == 200
+
+
+@pytest.fixture
+def kept_back(running: World, task: Task) -> SlotScheduler:
+    """Give a scheduler of two projects that were in quarantine, with 300 messages and with five."""
+    scheduler = running.scheduler()
+    rounds(scheduler)
+    for name, count in (("p", 300), (NEIGHBOUR, 5)):
+        scheduler.quarantine.put(name, "its row is no row")
+        running.new(*(task(name, f"t{n}") for n in range(count)))
+    rounds(scheduler)
+    scheduler.quarantine.release("p")
+    scheduler.quarantine.release(NEIGHBOUR)
+    return scheduler
+
+
+def test_what_is_parked_comes_out_though_new_messages_keep_coming(
+    kept_back: SlotScheduler, running: World, task: Task
+) -> None:
+    kept_back.engine.LOOP_LIMIT = 100
+    for number in range(6):
+        running.new(*(task("p", f"new{number}-{n}") for n in range(50)))
+        rounds(kept_back)
+
+    assert len(running.statuses("p")) == 600
+    assert (queued(running), parked(running)) == (0, 0)
+
+
+def test_projects_take_their_parked_messages_out_in_turns(
+    kept_back: SlotScheduler, running: World
+) -> None:
+    kept_back.engine.LOOP_LIMIT = 5
+    rounds(kept_back)
+
+    assert (len(running.statuses("p")), len(running.statuses(NEIGHBOUR))) == (5, 5)
+
+
+def test_of_more_projects_than_a_round_serves_each_has_its_turn(running: World, task: Task) -> None:
+    names = [f"many{n}" for n in range(7)]
+    for name in names:
+        running.project(name)
+    scheduler = running.scheduler()
+    rounds(scheduler)
+    for name in names:
+        scheduler.quarantine.put(name, "its row is no row")
+        running.new(*(task(name, f"t{n}") for n in range(20)))
+    rounds(scheduler)
+    for name in names:
+        scheduler.quarantine.release(name)
+    scheduler.engine.LOOP_LIMIT = 1
+    rounds(scheduler, 7)
+
+    assert [len(running.statuses(name)) for name in names] == [2] * 7
+
+
+def test_a_round_for_new_messages_takes_out_what_keeps_them_back(
+    kept_back: SlotScheduler, running: World, task: Task
+) -> None:
+    running.new(task(NEIGHBOUR, "new"))
+    kept_back.take_arrivals()
+
+    assert len(running.statuses(NEIGHBOUR)) == 6
+    assert parked(running) == 0
+
+
+def test_no_more_is_taken_out_at_once_than_has_room(
+    kept_back: SlotScheduler, running: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(caps, "ROUND", 1)
+    rounds(kept_back, 2)
+
+    taken_out = len(running.statuses("p")) + len(running.statuses(NEIGHBOUR))
+    assert (taken_out, parked(running)) == (2, 303)
 
 
 def test_a_project_in_quarantine_fills_no_queue_beyond_the_bound_without_a_word(

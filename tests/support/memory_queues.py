@@ -341,6 +341,10 @@ class MemoryParkingLot:
         with self._broker.lock:
             return in_order(each for each in self._broker.parked if each.slot in wanted)
 
+    def sizes(self, parked: Sequence[Parked]) -> list[int]:
+        """See `ParkingLot.sizes`."""
+        return [len(self._broker.parked.get(each, b"")) for each in parked]
+
     def fetch(self, parked: Iterable[Parked]) -> dict[Parked, Any]:
         """See `ParkingLot.fetch`."""
         found = [(each, self._broker.parked.get(each)) for each in parked]
