@@ -148,6 +148,18 @@ def test_the_next_process_of_a_name_gets_what_the_one_before_had(
     assert bodies(after.take(1, [two.number])) == [b"three"]
 
 
+def test_the_next_process_of_a_name_asks_for_no_more_than_the_one_before_had(
+    make: Make, client: redis.Redis
+) -> None:
+    client.rpush(NAME, *(b"%d" % n for n in range(12)))
+    make().take(12, [])
+    client.hset(taken_key(NAME, OURS), "last", 100_000)
+    client.config_resetstat()
+
+    assert bodies(make().take(0, [])) == [b"%d" % n for n in range(12)]
+    assert client.info("commandstats")["cmdstat_hget"]["calls"] <= 13
+
+
 def test_a_call_that_arrives_late_takes_nothing(make: Make, client: redis.Redis) -> None:
     ours = make()
     client.rpush(NAME, b"one", b"two", b"three")

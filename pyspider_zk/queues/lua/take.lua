@@ -29,10 +29,13 @@ local function is_enough()
   return mortal and #numbers > 0 and (counts[#counts] > 0 or deaths_with(redis.call('LINDEX', list, 0)) > 0)
 end
 if first <= last then
-  for number = first, last do
-    local raw = redis.call('HGET', taken, number)
-    if raw then deliver(number, raw) end
+  local left = {}
+  for _, field in ipairs(redis.call('HKEYS', taken)) do
+    local number = tonumber(field)
+    if number and number >= first then left[#left + 1] = number end
   end
+  table.sort(left)
+  for _, number in ipairs(left) do deliver(number, redis.call('HGET', taken, number)) end
 else
   while not is_enough() do
     local raw = redis.call('LPOP', list)
