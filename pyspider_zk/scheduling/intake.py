@@ -317,7 +317,7 @@ class Intake:
         for entry in stay:
             entry.due = max(entry.due, self._clock() + NO_ROOM)
         staying = set(map(id, stay))
-        self._acknowledge([entry for entry in moving if id(entry) not in staying])
+        self._acknowledge([each for each in moving if id(each) not in staying and not each.reason])
         self._leave_out([entry for entry in tried if entry.reason and self._reject(entry)])
 
     def acknowledge_owed(self) -> None:

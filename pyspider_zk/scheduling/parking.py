@@ -15,9 +15,10 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from pyspider_zk.errors import Unavailable
+from pyspider_zk.errors import BadMessage, Unavailable
 from pyspider_zk.queues import caps
 from pyspider_zk.queues.api import Delivery, Parked, ParkingLot, ParkingMove, in_order
+from pyspider_zk.queues.codec import encode
 from pyspider_zk.queues.queue_sizes import PARKED_LIMIT
 from pyspider_zk.tasks.columns import TaskKey
 
@@ -183,11 +184,12 @@ class Parking:
     def park(self, entries: Sequence[InFlightMessage]) -> list[InFlightMessage]:
         """Move messages that must wait into the lot; return those without room.
 
+        One that cannot be merged gets a reason to become a dead letter.
+
         Raises:
             Unavailable: it is unknown which were moved until the lot is read again.
         """
-        latest: dict[TaskKey, tuple[Parked, Any]] = {}
-        moves = [self._move(entry, latest) for entry in entries]
+        entries, moves = self._moves(entries)
         try:
             found_room = self._lot.park(moves, self._limit)
         except Unavailable:
@@ -261,6 +263,20 @@ class Parking:
         if not own:
             self._of_projects.pop(parked.project, None)
 
+    def _moves(
+        self, entries: Iterable[InFlightMessage]
+    ) -> tuple[list[InFlightMessage], list[ParkingMove]]:
+        """Return the messages that can be moved, and their moves."""
+        latest: dict[TaskKey, tuple[Parked, Any]] = {}
+        movable, moves = [], []
+        for entry in entries:
+            try:
+                moves.append(self._move(entry, latest))
+                movable.append(entry)
+            except BadMessage as error:
+                entry.reason = str(error)
+        return movable, moves
+
     def _move(
         self, entry: InFlightMessage, latest: dict[TaskKey, tuple[Parked, Any]]
     ) -> ParkingMove:
@@ -268,6 +284,9 @@ class Parking:
 
         One that waits for a task is merged with the one that waited before: the later keys win.
         pyspider would apply one after the other, which leaves the same row.
+
+        Raises:
+            BadMessage: together they are too large.
         """
         delivery, source = entry.delivery, entry.parked or entry.delivery
         project, taskid = entry.key
@@ -278,6 +297,8 @@ class Parking:
         target = Parked(delivery.kind, delivery.slot, delivery.tag, *key)
         former, body = latest.get(key) or self._former(key)
         merged = {**body, **delivery.body}
+        if former:
+            encode(merged)
         latest[key] = (target, merged)
         return ParkingMove(source, target, merged, None if former == target else former)
 

@@ -21,6 +21,7 @@ from tests.support.world import MOMENT, SLOTS, World, granted
 
 Task = Callable[..., dict[str, Any]]
 ACTIVE, SUCCESS = 1, 2
+PARTS = ("fetch", "process")
 TRIES = int(sum(PAUSES) / MOMENT) + len(PAUSES)
 """Rounds until a message that always fails has failed often enough."""
 
@@ -135,6 +136,33 @@ def test_the_next_owner_merges_with_what_was_parked(running: World, task: Task) 
 
     (again,) = running.dispatched()
     assert (again["fetch"], again["schedule"]["priority"]) == ({"timeout": 1}, 5)
+
+
+def test_a_request_that_is_too_large_with_the_one_before_stops_nobody(
+    running: World, task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(caps, "MESSAGE", 4000)
+    scheduler = running.scheduler()
+    running.new(task("p"))
+    rounds(scheduler, 2)
+    (sent,) = running.dispatched()
+    first, second = (
+        {**task("p", "t", force_update=True), part: {"x": "x" * 2500}} for part in PARTS
+    )
+    del second["fetch"]
+    running.new(first)
+    rounds(scheduler)
+    running.new(second, task(NEIGHBOUR, "other"))
+    rounds(scheduler, 2)
+
+    (letter,) = running.queues.slot_queues.dead_letters(9)
+    assert "task 't' of project 'p' has" in letter.reason
+    assert [each["taskid"] for each in running.dispatched()] == ["other"]
+    assert (queued(running), parked(running)) == (0, 1)
+    running.finish(sent)
+    rounds(scheduler)
+    (again,) = running.dispatched()
+    assert again["fetch"] == first["fetch"]
 
 
 def test_what_a_stopped_owner_parks_too_late_is_found(running: World, task: Task) -> None:
