@@ -227,9 +227,11 @@ def unpack_parked(
             if raw is not None:
                 bodies[parked] = decode(raw)
         except BadMessage as error:
-            reject(parked, str(error))
+            with suppress(Unavailable):
+                reject(parked, str(error))
     for parked in [each for each, body in bodies.items() if isinstance(body, list)]:
-        split(parked, bodies.pop(parked))
+        with suppress(Unavailable):
+            split(parked, bodies.pop(parked))
     return bodies
 
 

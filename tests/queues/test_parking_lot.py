@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 from pyspider_zk.errors import BadMessage
+from pyspider_zk.local.services import RedisServer
 from pyspider_zk.queues.api import Delivery, Message, Parked, ParkingMove, Queues
 from pyspider_zk.queues.codec import encode
-from pyspider_zk.queues.names import QueueKind
+from pyspider_zk.queues.names import QueueKind, parked_key
 from tests.queues.conftest import Backend, RedisBackend
 
 FOREIGN_TAGS = ["", "x", "1-", "-1", "1-x", "1-1-1", " 1-1", "1_0-1", "\u0661-1", "9" * 5000]
@@ -276,3 +277,23 @@ def test_a_list_that_a_member_of_before_parked_goes_back_task_by_task(queues: Qu
     assert queues.parking_lot.waiting() == {}
     found = queues.slot_queues.read(QueueKind.NEWTASK, 9)
     assert [each.body for each in found] == [{"n": 2}, {"n": 3}]
+
+
+@pytest.mark.redis
+def test_what_cannot_be_rejected_or_split_now_keeps_nothing_else_from_being_read(
+    own_redis: RedisServer,
+) -> None:
+    """A Redis out of memory accepts neither until something is acknowledged."""
+    redis = RedisBackend(own_redis.url)
+    queues = redis.process()
+    junk, tasks, good = map(whole, deliver(queues, 1, 2, 3))
+    redis.client.hset(
+        parked_key(3),
+        mapping={junk.name: b"\xc1", tasks.name: encode([{"n": 1}]), good.name: encode({"n": 3})},
+    )
+    redis.client.config_set("maxmemory", 1)
+
+    assert queues.parking_lot.fetch([junk, tasks, good]) == {good: {"n": 3}}
+    redis.client.config_set("maxmemory", 0)
+    assert queues.parking_lot.sizes([junk, tasks]) == [1, len(encode([{"n": 1}]))]
+    redis.close()
