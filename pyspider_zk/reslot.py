@@ -129,8 +129,8 @@ class Reslotter:
 
     def _move_records(self, table: Assignment, plan: Reslotting) -> None:
         epochs = {number: slot.epoch for number, slot in enumerate(table.slots)}
-        records = self._queues.old_records(plan)
-        self._queues.save_records(regrouped(records, epochs, plan.after, plan.epoch))
+        for records in self._queues.old_records(plan):
+            self._queues.save_records(regrouped(records, epochs, plan.after, plan.epoch))
 
     def _open(self, plan: Reslotting, table: Assignment, version: int, table_version: int) -> None:
         """Write the new table, and let processes join; nothing is known of the new slots."""

@@ -159,6 +159,29 @@ def test_bodies_are_in_memory_only_while_they_move(
     assert sum(map(len, received(bench, 5).values())) == BEFORE * len(QueueKind) * count
 
 
+def test_records_are_in_memory_some_at_a_time(
+    bench: StoppedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(redis_reslotting, "BYTES", 100_000)
+    size = 300_000
+    noted = {name: PART | {"md5sum": name[-1] * size} for name in PROJECTS}
+    with closing(bench.queues(BEFORE)) as queues:
+        for slot in range(BEFORE):
+            own = {name: part for name, part in noted.items() if slot_of(name, BEFORE) == slot}
+            queues.records.save_many({slot: {"epoch": 1000, "clean": True, "projects": own}})
+
+    tracemalloc.start()
+    try:
+        bench.change(64)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert peak < len(PROJECTS) * size
+    with closing(bench.queues(64)) as queues:
+        assert parts(queues.records.load_many(range(64)), 64) == noted
+
+
 def test_there_and_back_again(bench: StoppedCluster) -> None:
     fill(bench)
     bench.change(7)
@@ -227,8 +250,8 @@ def test_interrupted_when_processes_are_let_in(
 def interrupt(monkeypatch: pytest.MonkeyPatch, kind: type, name: str, afterwards: bool) -> None:
     """Interrupt a method once, at its second call if it is one of many."""
     method: Callable[..., Any] = getattr(kind, name)
-    left = [2 if name == "_move" else 1]
-    monkeypatch.setattr(redis_reslotting, "AT_ONCE", 3)
+    left = [2 if name in {"_move", "save_records"} else 1]
+    monkeypatch.setattr(redis_reslotting, "BYTES", 200)
 
     def interrupted(self: Any, *given: Any) -> Any:
         left[0] -= 1

@@ -9,7 +9,7 @@ import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from pyspider_zk.errors import BadMessage
 from pyspider_zk.projects.slots import slot_of
@@ -30,13 +30,15 @@ from pyspider_zk.queues.redis_records import RedisSlotRecords
 from pyspider_zk.queues.redis_typed_keys import TypedKeys, script
 from pyspider_zk.queues.routing import RoutedMessage, route
 
+T = TypeVar("T")
+
 STATE = "reslotting"
 """The hash that exists while this is under way."""
 
 PAGE = 50  # entries of one stream that are read at once
 TAGS = 100_000  # of messages, in memory: their bodies are read when they move
 AT_ONCE = 100  # moves per round trip
-BYTES = 4 * 2**20  # of messages that move in one round trip, but for one that is larger
+BYTES = 4 * 2**20  # of what moves in one round trip, but for one thing that is larger
 _NEW_LETTERS = f"{STATE}:{DEAD_LETTERS}"
 
 _BEGIN, _TAGS = script("begin_reslotting"), script("tags")
@@ -117,7 +119,8 @@ class RedisReslotting:
         streams = [(kind, slot) for kind in QueueKind for slot in self._old(kind, plan)]
         page = max(1, min(PAGE, TAGS // max(1, len(streams))))
         queues = [self._messages(kind, slot, page) for kind, slot in streams]
-        for batch in _batches(heapq.merge(*queues, key=lambda each: each.age_order)):
+        messages = heapq.merge(*queues, key=lambda each: each.age_order)
+        for batch in _batches(messages, lambda each: each.size, AT_ONCE):
             self._move(batch, plan.after)
 
     def move_parked(self, plan: Reslotting) -> None:
@@ -137,9 +140,17 @@ class RedisReslotting:
         types = {parked_key(new): "hash" for _, new in moves}
         self._keys.pipelined({**types, PARKED_READY: "set"}, carry_out)
 
-    def old_records(self, plan: Reslotting) -> dict[int, dict[str, Any]]:
-        """Return the records of the old slots that can be read."""
-        slots = range(plan.before)
+    def old_records(self, plan: Reslotting) -> Iterator[dict[int, dict[str, Any]]]:
+        """Yield the records of the old slots that can be read, some at a time."""
+        with self._link.client() as client, client.pipeline(transaction=False) as pipe:
+            for slot in range(plan.before):
+                pipe.strlen(f"{STATE}:{record_key(slot)}")
+            sizes = pipe.execute(raise_on_error=False)  # what is of another type is no record
+        there = ((slot, size) for slot, size in enumerate(sizes) if isinstance(size, int) and size)
+        for slots in _batches(there, lambda each: each[1], plan.before):
+            yield self._read([slot for slot, _ in slots])
+
+    def _read(self, slots: list[int]) -> dict[int, dict[str, Any]]:
         with self._link.client() as client:
             raws: Any = client.mget([f"{STATE}:{record_key(slot)}" for slot in slots])
         found: dict[int, dict[str, Any]] = {}
@@ -152,9 +163,11 @@ class RedisReslotting:
         return found
 
     def save_records(self, records: Mapping[int, Mapping[str, Any]]) -> None:
-        """Save the records of new slots, one by one; the old ones stay until the end."""
+        """Add to the records of new slots, one by one; the old ones stay until the end."""
         for slot, record in records.items():
-            self._records.save_many({slot: record})
+            former = self._records.load(slot) or record
+            projects = {**former["projects"], **record["projects"]}
+            self._records.save_many({slot: {**record, "projects": projects}})
 
     def move_dead_letters(self) -> None:
         """Take the slots out of the dead letters: one that is replayed finds its own anew."""
@@ -236,16 +249,16 @@ class RedisReslotting:
         self._keys.pipelined(types, carry_out)
 
 
-def _batches(messages: Iterable[_OldMessage]) -> Iterator[list[_OldMessage]]:
-    """Yield the messages in the lists that move in one round trip."""
-    batch: list[_OldMessage] = []
+def _batches(things: Iterable[T], size_of: Callable[[T], int], most: int) -> Iterator[list[T]]:
+    """Yield things in the lists that move in one round trip, of ``most`` at most."""
+    batch: list[T] = []
     size = 0
-    for message in messages:
-        size += message.size
-        if batch and (len(batch) == AT_ONCE or size > BYTES):
+    for each in things:
+        size += size_of(each)
+        if batch and (len(batch) == most or size > BYTES):
             yield batch
-            batch, size = [], message.size
-        batch.append(message)
+            batch, size = [], size_of(each)
+        batch.append(each)
     if batch:
         yield batch
 
