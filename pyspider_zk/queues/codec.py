@@ -32,7 +32,7 @@ def encode(body: object) -> bytes:
     try:
         packed = pack(body)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
-        raise BadMessage(f"{_culprit(body)} cannot be encoded: {error}") from error
+        raise BadMessage(f"{_describe(body)} cannot be encoded: {error}") from error
     if len(packed) > caps.MESSAGE:
         raise BadMessage(f"{_describe(body)} {_too_large(len(packed))}")
     return packed
@@ -116,23 +116,7 @@ def pack(body: object) -> bytes:
     return packed
 
 
-def _culprit(body: object) -> str:
-    if isinstance(body, list):
-        return next((_describe(task) for task in body if not _encodable(task)), "a list")
-    return _describe(body)
-
-
 def _describe(task: object) -> str:
     if isinstance(task, dict):
         return f"task {task.get('taskid')!r:.80} of project {task.get('project')!r:.80}"
-    if isinstance(task, list):
-        return f"a list of {len(task)}"
     return f"a value of type {type(task).__name__}"
-
-
-def _encodable(body: object) -> bool:
-    try:
-        pack(body)
-    except (TypeError, ValueError, OverflowError):
-        return False
-    return True

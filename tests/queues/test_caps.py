@@ -43,13 +43,6 @@ def test_what_is_larger_is_not_published(backend: Any) -> None:
     assert queues.lengths()[NEW] == 0
 
 
-def test_of_a_list_the_task_that_is_too_large_is_named(backend: Any) -> None:
-    queues = backend.process().slot_queues
-    tasks = [task(), task(taskid="big", x="y" * SMALL)]
-    with pytest.raises(BadMessage, match="a list"):
-        queues.publish([Message(NEW, 0, tasks)])
-
-
 @pytest.mark.parametrize(
     "raw",
     [
