@@ -35,8 +35,6 @@ NESTING = frozenset((dict, list, tuple))
 _KNOWN = frozenset((*COLUMNS, *DISPATCHED))
 _NUMBER_COLUMNS = ("status", "lastcrawltime", "updatetime")
 _NUMERIC = (int, float)
-_PLAIN = frozenset((str, bool, float, type(None)))
-_PLAIN_LEVELS = 8
 _ON_GET_INFO = "_on_get_info"
 
 
@@ -181,23 +179,6 @@ def is_deeper(value: Any, levels: int) -> bool:
     return bool(within)
 
 
-def is_plain(part: Mapping[Any, Any], levels: int = _PLAIN_LEVELS) -> bool:
-    """Return whether a part surely is JSON of few levels: of texts and of numbers of 64 bits.
-
-    False means nothing. Nearly all parts are plain, and it is seen sooner than they are encoded.
-    """
-    for key, value in part.items():
-        kind = type(value)
-        if type(key) is not str:
-            return False
-        if kind is int:
-            if not -NUMBER_LIMIT <= value < NUMBER_LIMIT:
-                return False
-        elif kind not in _PLAIN and not (kind is dict and levels and is_plain(value, levels - 1)):
-            return False
-    return True
-
-
 def is_whole(value: object, *, or_none: bool = False) -> bool:
     """Return whether a value is a whole number that a database's integers can hold."""
     if value is None:
@@ -240,8 +221,6 @@ def _check_numbers(task: Mapping[str, Any]) -> None:
 def _check_part(part: str, value: object) -> None:
     if not isinstance(value, dict):
         raise BadMessage(f"{part} must be a mapping, not {_short(value)}")
-    if not value or is_plain(value):
-        return
     if is_deeper(value, DEEPEST):
         raise BadMessage(f"{part} is nested deeper than {DEEPEST} levels")
     try:
