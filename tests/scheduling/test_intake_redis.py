@@ -195,6 +195,24 @@ def _gone_after(fetchers: AwayQueue, number: int) -> Callable[..., None]:
     return put_or_go
 
 
+def test_a_page_that_asks_for_itself_is_sent_again_though_many_packs_wait(
+    world: World, task: Task
+) -> None:
+    scheduler = world.scheduler()
+    world.new(*(task("p", f"t{number}") for number in range(9)))
+    run(scheduler, rounds=2)
+    *others, page = world.dispatched()
+    scheduler.engine.LOOP_LIMIT = 2
+    for each in others:
+        world.finish(each)
+    world.new(task("p", page["taskid"], age=0))
+    world.finish(page)
+    run(scheduler, rounds=7)
+
+    assert [each["taskid"] for each in world.dispatched()] == [page["taskid"]]
+    assert unapplied(world) == 0
+
+
 # -- the bound -----------------------------------------------------------------------------------
 
 
