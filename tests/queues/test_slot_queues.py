@@ -293,7 +293,7 @@ def test_a_body_that_cannot_be_encoded_is_named_and_nothing_is_published(
 ) -> None:
     bad = {"taskid": "the bad one", "project": "shop", "fetch": {"data": {1, 2}}}
     with pytest.raises(BadMessage, match=r"'the bad one' of project 'shop'.*'set'"):
-        queues.publish([*tasks(1), Message(NEW, 0, [{"taskid": "good"}, bad])])
+        queues.publish([*tasks(1), Message(NEW, 0, bad)])
     assert queues.lengths()[NEW] == 0
 
 
