@@ -242,7 +242,7 @@ def test_what_was_applied_is_not_applied_again_though_the_lot_was_away(
 NO_FORCE = pytest.mark.parametrize("schedule", [{"age": 0}, {"itag": "new"}], ids=str)
 
 
-class Interrupted:
+class PublishedBetween:
     """Slot queues to which something is published once packs were read."""
 
     def __init__(self, queues: SlotQueues, publish: Callable[[], None]) -> None:
@@ -275,7 +275,7 @@ def test_a_page_that_asks_for_itself_between_the_reads_of_a_round_is_sent_again(
     running.new(task("p"))
     rounds(scheduler, 2)
     (sent,) = running.dispatched()
-    scheduler.intake._queues = Interrupted(  # type: ignore[assignment]
+    scheduler.intake._queues = PublishedBetween(  # type: ignore[assignment]
         scheduler.intake._queues, lambda: asking_again(running, sent, task("p", **schedule))
     )
     rounds(scheduler, 3)

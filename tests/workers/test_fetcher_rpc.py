@@ -139,7 +139,7 @@ def test_a_page_may_end_while_counters_are_read(
     def fetched(project: str) -> None:
         made.on_result("data", {"project": project}, {"status_code": 200})
 
-    class Slow(TimebaseAverageWindowCounter):  # type: ignore[misc]
+    class SlowCounter(TimebaseAverageWindowCounter):  # type: ignore[misc]
         """A counter that is read as slowly as it takes to count another page."""
 
         @property
@@ -149,7 +149,7 @@ def test_a_page_may_end_while_counters_are_read(
             return 1
 
     ends = threading.Thread(target=fetched, args=["later"])
-    monkeypatch.setattr(made._cnt["5m"], "cls", Slow)
+    monkeypatch.setattr(made._cnt["5m"], "cls", SlowCounter)
     fetched("p")
     with stock(made, "") as proxy:
         assert proxy.counter("5m", "sum") == {"p": {"200.0": 1}}
