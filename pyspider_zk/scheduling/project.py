@@ -106,6 +106,7 @@ class LoadedProject:
         pause: of failures.
         has_sent: whether tasks were sent since ``on_finished`` was called last.
         idle_rounds: for how many rounds it has had no task since.
+        ran_until: when ``on_finished`` was called last, in seconds since the epoch.
     """
 
     def __init__(self, row: Mapping[str, Any], tasks: Window, logged: int) -> None:
@@ -114,6 +115,7 @@ class LoadedProject:
         self.task_loaded = False
         self.has_sent = False
         self.idle_rounds = 0
+        self.ran_until = 0.0
         self.md5sum: str | None = None
         self.is_info_due = False
         self.waiting_get_info = True

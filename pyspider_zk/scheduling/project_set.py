@@ -125,7 +125,15 @@ class ProjectSet:
             **project_part(project, unsent, whole=whole),
             "counters": dump_windows(self._engine.counters, project.name),
             "tick": self._cron.last(project.name),
+            "running": self._ran_until(project),
         }
+
+    def _ran_until(self, project: LoadedProject) -> float | None:
+        """Return when a project still ran; None if a row of ``on_finished`` tells the rest."""
+        if project.has_sent:
+            return time.time()
+        is_to_come = self._engine.taskdb.has_written(project.name, ON_FINISHED)
+        return project.ran_until if is_to_come else None
 
     # -- rows -------------------------------------------------------------------------------------
 

@@ -167,6 +167,7 @@ class TaskSelection:
         self._engine.attention.on_tasks(project.name)
         project.idle_rounds += 1
         if project.idle_rounds > self._engine.FAIL_PAUSE_NUM:
+            project.ran_until = time.time()
             self._engine.request({"project": project.name, **FINISH})
             project.has_sent, project.idle_rounds = False, 0
 

@@ -107,7 +107,7 @@ def project_part(
     *,
     whole: bool,
 ) -> dict[str, Any]:
-    """Return a project's state, except its counters and tick.
+    """Return a project's state, except its counters, its tick and whether it runs.
 
     Times on this host's clock are given as ages. The log of active tasks, nine tenths of the size,
     and the order of pending tasks are left out of records that are kept in case of a death: nobody
@@ -125,7 +125,6 @@ def project_part(
         "bucket": [queue.bucket.bucket, now - queue.bucket.last_update],
         "paused": [pause.state, now - pause.since, _seen(project)],
         "finishing": [project.has_sent, project.idle_rounds],
-        "running": now if project.has_sent else None,
     }
     if whole:
         due = sorted(queue.priority_queue.queue_dict.values())

@@ -9,7 +9,7 @@ from pyspider.database.sqlite.taskdb import TaskDB
 from pyspider_zk.errors import DatabaseAway
 from pyspider_zk.scheduling.scheduler import SlotScheduler
 from tests.support.sole_owner import SoleOwner
-from tests.support.world import SLOTS, World, crawling, granted
+from tests.support.world import SLOTS, World, crawling, granted, save_all
 
 Task = Callable[..., dict[str, Any]]
 WAIT = 14  # rounds, enough for pyspider's wait before ``on_finished``
@@ -65,6 +65,22 @@ def test_an_owner_dies_after_the_last_page(
     assert rounds(world, after) == []
     assert rounds(world, next_owner(world, 3)) == []
     assert set(world.statuses("p").values()) == {TaskDB.SUCCESS}
+
+
+@pytest.mark.parametrize("waited", range(9, 14))
+def test_an_owner_dies_right_after_it_saved_its_records(
+    world: World, task: Task, before: SlotScheduler, waited: int
+) -> None:
+    world.finish(task("p", "a"))
+    world.finish(task("p", "b"))
+    sent = rounds(world, before, waited)
+    save_all(before)
+    if sent:
+        world.finish(task("p", "on_finished"))
+
+    after = next_owner(world)
+
+    assert sent + rounds(world, after) == ["on_finished"]
 
 
 def test_an_owner_dies_after_a_page_came_late(
