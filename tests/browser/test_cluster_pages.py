@@ -87,26 +87,20 @@ def phone(chromium: Browser, web: Web, watch: PageWatch) -> Iterator[Page]:
 
 
 @pytest.mark.usefixtures("letters")
+@pytest.mark.parametrize("width", [390, 768, 1440])
 @pytest.mark.parametrize("path", PAGES)
-def test_a_page_is_accessible_in_light_and_dark(page: Page, picture: Picture, path: str) -> None:
+def test_a_page_is_accessible_in_light_and_dark(
+    page: Page, picture: Picture, path: str, width: int
+) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
     open_page(page, path)
     expect(page.locator("nav [aria-current=page]")).to_have_count(1)
     for theme in ("light", "dark"):
         expect(page.locator("html")).to_have_attribute("data-theme", theme)
         check_accessibility(page)
         check_fits(page)
-        picture(page, f"{path or 'overview'}-{theme}")
+        picture(page, f"{path or 'overview'}-{width}-{theme}")
         page.locator("#theme").click()
-
-
-@pytest.mark.usefixtures("letters")
-@pytest.mark.parametrize("path", PAGES)
-def test_a_page_fits_a_phone(phone: Page, picture: Picture, path: str) -> None:
-    open_page(phone, path)
-    expect(phone.locator("html")).to_have_attribute("data-theme", "dark")
-    check_fits(phone)
-    check_accessibility(phone)
-    picture(phone, path or "overview")
 
 
 @pytest.mark.usefixtures("letters")
@@ -135,6 +129,7 @@ def test_the_whole_navigation_is_seen(page: Page, width: int, picture: Picture) 
 
 def test_a_phone_can_sort(phone: Page, picture: Picture) -> None:
     open_page(phone, "projects")
+    expect(phone.locator("html")).to_have_attribute("data-theme", "dark")
     phone.get_by_label("Sort by").select_option("Project, descending")
     projects = phone.request.get("/api/v1/projects").json()["items"]
     names = sorted((each["name"] for each in projects), reverse=True)

@@ -447,7 +447,7 @@ def test_the_columns_are_as_wide_as_they_are_drawn(page: Page) -> None:
     assert abs(after["x"] - box["x"] - 200) < 12
 
 
-@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("width", [1440, 768, 390])
 def test_it_is_accessible_and_fits(editor: Page, width: int, picture: Picture) -> None:
     editor.set_viewport_size({"width": width, "height": 844})
     run(editor)
