@@ -13,7 +13,7 @@ from pyspider_zk.errors import Refused
 
 DATABASES = ("taskdb", "projectdb", "resultdb")
 
-AWAY = {"OperationalError", "InterfaceError", "ConnectionError", "ConnectionFailure", "OSError"}
+AWAY = {"OperationalError", "InterfaceError", "ConnectionError", "OSError"}
 """Error classes that mean, in any library, that nobody answers while connecting."""
 
 REFUSALS = ("authentication failed", "no pg_hba.conf entry", "Access denied for user")

@@ -301,4 +301,4 @@ def _is_doubtful(error: Exception) -> bool:
     if isinstance(error, BLAMELESS):
         return False
     names = {kind.__name__ for kind in type(error).__mro__}
-    return not names & BLAMELESS_NAMES and "NotFoundError" not in names
+    return not names & BLAMELESS_NAMES

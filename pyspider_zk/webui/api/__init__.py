@@ -1,16 +1,12 @@
 """The HTTP API below ``/api/v1``: an application of its own beside pyspider's pages."""
 
 import math
-from collections.abc import Mapping
-from functools import partial
 from http import HTTPStatus
 from typing import Any
 
 from flask import Flask, Response, current_app, json, request
 from flask.json.provider import DefaultJSONProvider
-from flask_login import current_user
 from flask_smorest import Api
-from pyspider.webui.login import login_manager
 from werkzeug.exceptions import HTTPException, UnsupportedMediaType
 
 from pyspider_zk import __version__
@@ -97,25 +93,12 @@ def create_api(backend: Backend, **settings: Any) -> Flask:
     flask_app.json = StrictJSON(flask_app)
     flask_app.config.update(_SETTINGS | settings)
     backend.bind(flask_app)
-    login_manager.init_app(flask_app, add_context_processor=False)
-    flask_app.before_request(partial(_check_login, backend.config))
     flask_app.before_request(_check_body)
     flask_app.register_error_handler(ClusterError, answer_cluster_error)
     api = _Api(flask_app)
     for part in _PARTS:
         api.register_blueprint(part)
     return flask_app
-
-
-def _check_login(config: Mapping[str, Any]) -> Response | None:
-    """Protect the API as pyspider protects its pages."""
-    if not config.get("need_auth") or current_user.is_active:
-        return None
-    return answer(
-        HTTPStatus.UNAUTHORIZED,
-        "log in with the name and password of the web UI",
-        dict([CHALLENGE]),
-    )
 
 
 def _check_body() -> None:

@@ -5,8 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from flask import current_app
-from flask_login import current_user
+from flask import current_app, request
 
 from pyspider_zk.cluster.directory import LeaseWatch
 from pyspider_zk.cluster.event_archive import EventArchive
@@ -25,6 +24,7 @@ from pyspider_zk.queues.queue_sizes import QueueSizes
 from pyspider_zk.rpc.router import Router
 from pyspider_zk.tasks.task_report import Reports
 from pyspider_zk.webui.audit import record
+from pyspider_zk.webui.logins import LOGIN
 from pyspider_zk.webui.rebalancer import Rebalancer
 
 FRESH_FOR = 1.0  # seconds that a reading serves for looking up members
@@ -107,7 +107,8 @@ def backend() -> Backend:
 
 def user() -> str:
     """Return the name of who is logged in, empty if nobody is."""
-    return str(current_user.get_id() or "") if current_user.is_active else ""
+    login = request.environ.get(LOGIN)
+    return str(login.name) if login else ""
 
 
 def tell(event: Event) -> None:

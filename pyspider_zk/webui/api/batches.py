@@ -3,7 +3,6 @@
 from typing import Any
 
 from flask import Response, jsonify, url_for
-from flask_login import current_user
 from marshmallow import Schema, fields, validate
 
 from pyspider_zk.errors import LockedProjects
@@ -201,7 +200,7 @@ def _check_locks(selection: Selection) -> None:
 
 def _locked(selection: Selection) -> list[str]:
     """Return those of the projects that the user may not change."""
-    if current_user.is_active:
+    if user():
         return []
     return backend().batch_service.projects.locked(selection)
 

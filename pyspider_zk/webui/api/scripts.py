@@ -10,7 +10,6 @@ from typing import Any
 from xmlrpc.client import Fault
 
 from flask import request
-from flask_login import current_user
 from marshmallow import Schema, ValidationError, fields, validate
 from pyspider.libs import sample_handler
 
@@ -21,7 +20,7 @@ from pyspider_zk.projects.names import PROJECT_NAME_LIMIT, check_project_name
 from pyspider_zk.projects.rows import ACTIVE, is_text
 from pyspider_zk.projects.script_versions import ScriptVersion
 from pyspider_zk.tasks.database import answered
-from pyspider_zk.webui.api.backend import backend, tell
+from pyspider_zk.webui.api.backend import backend, tell, user
 from pyspider_zk.webui.api.blueprint import Part, in_path
 from pyspider_zk.webui.api.schemas import STORABLE, about, mirrors, text_field, time_field
 from pyspider_zk.webui.audit import change_event
@@ -235,7 +234,7 @@ def _check_replaced(name: str, row: Row | None, expected: str | None, script: st
     Raises:
         LockedProjects, Conflict: naming the project.
     """
-    if row and is_locked(row["group"]) and not current_user.is_active:
+    if row and is_locked(row["group"]) and not user():
         raise LockedProjects([name])
     there = _md5(str(row["script"] or "")) if row else ""
     if expected is not None and there not in (expected, _md5(script)):

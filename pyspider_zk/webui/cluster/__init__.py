@@ -4,9 +4,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, NamedTuple, get_args
 
-from flask import Blueprint, Flask, Response, current_app, render_template, request
-from flask_login import current_user
-from pyspider.webui.login import login_manager
+from flask import Flask, current_app, render_template, request
 
 from pyspider_zk import __version__
 from pyspider_zk.asked import MOST_PART
@@ -15,7 +13,6 @@ from pyspider_zk.cluster.event_filter import EventGroup
 from pyspider_zk.cluster.events import EventKind
 from pyspider_zk.cluster.records import ComponentKind
 from pyspider_zk.tasks.filters import State
-from pyspider_zk.webui.access import CHALLENGE
 from pyspider_zk.webui.logins import COOKIE, LOGIN
 from pyspider_zk.webui.users import Role
 
@@ -54,8 +51,6 @@ PAGES = (
     ClusterPage("results", "/results", "Results", of="projects"),
 )
 
-blueprint = Blueprint("cluster", __name__)
-
 _CONFIG = "pyspider_zk"
 
 
@@ -69,8 +64,8 @@ def create_pages(config: Mapping[str, Any]) -> Flask:
     """
     flask_app = Flask(__name__)
     flask_app.extensions[_CONFIG] = config
-    login_manager.init_app(flask_app, add_context_processor=False)
-    flask_app.register_blueprint(blueprint)
+    for page in PAGES:
+        flask_app.add_url_rule(page.path, page.name, _show, defaults={"page": page})
     return flask_app
 
 
@@ -82,8 +77,8 @@ def _show(page: ClusterPage) -> str:
         pages=PAGES,
         version=__version__,
         now=time.time(),
-        user=current_user.get_id() if current_user.is_active else "",
-        looks_only=current_user.is_viewer,
+        user=login.name if login else "",
+        looks_only=login is not None and login.is_viewer,
         edits=login.role.may(Role.ADMIN) if login else not config.get("login_to_change"),
         has_session=COOKIE in request.cookies,
         login_to_change=config.get("login_to_change"),
@@ -95,15 +90,3 @@ def _show(page: ClusterPage) -> str:
         components=["scheduler", *ComponentKind, "all"],
         most_part=MOST_PART,
     )
-
-
-for _page in PAGES:
-    blueprint.add_url_rule(_page.path, _page.name, _show, defaults={"page": _page})
-
-
-@blueprint.before_app_request
-def check_login() -> Response | None:
-    """Protect the pages as pyspider protects its own."""
-    if not current_app.extensions[_CONFIG].get("need_auth") or current_user.is_active:
-        return None
-    return Response("need auth.", 401, [CHALLENGE])
