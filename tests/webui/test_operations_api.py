@@ -448,6 +448,7 @@ def test_dead_letters_are_replayed_and_dropped(
         {"all": 1},
         {"tags": letters, "all": 0.0},
         {"all": True, "until": "+"},
+        {"tags": ["1-1"], "until": "1-1"},
         {"all": True, "until": "9" * 20},
     ):
         assert settle("drop", wrong).status_code == 422

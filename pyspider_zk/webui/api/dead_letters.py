@@ -103,8 +103,8 @@ def drop_dead_letters(asked: dict[str, Any]) -> dict[str, Any]:
 def _settle(
     asked: dict[str, Any], act: Callable[[Iterable[str]], int], word: str
 ) -> dict[str, Any]:
-    if bool(asked.get("tags")) == asked["all"]:
-        raise BadRequest("name the tags of the letters, or say all")
+    if bool(asked.get("tags")) == asked["all"] or asked.keys() >= {"tags", "until"}:
+        raise BadRequest("name the tags of the letters, or say all, if need be until which")
     queues = backend().slot_queues
     tags = asked.get("tags") or queues.dead_letter_tags(asked.get("until"))
     count = act(tags)
