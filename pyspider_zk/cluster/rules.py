@@ -183,8 +183,12 @@ class Snapshot:
         return standing_of(self.stamps.get(member), self.now, rules)
 
     def is_back(self, member: MemberId) -> bool:
-        """Return whether one that left has joined again, as another incarnation."""
-        return member in self.left and any(one.number == member.number for one in self.members)
+        """Return whether one that left has joined again, as another incarnation, and has a lease.
+
+        Between the two it can be given nothing, and its slots would go to others.
+        """
+        again = self.members.keys() & self.stamps.keys()
+        return member in self.left and any(one.number == member.number for one in again)
 
 
 @dataclass(frozen=True)

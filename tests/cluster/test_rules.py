@@ -196,6 +196,12 @@ def test_they_are_granted_as_soon_as_it_is_back():
     assert rows_after(snapshot) == (Slot(AGAIN, 4), Slot(AGAIN, 6), Slot(B, 1))
 
 
+def test_they_wait_for_its_first_lease():
+    snapshot = without_lease(left_for_a_restart(members=[AGAIN, B]), AGAIN)
+
+    assert decide(snapshot, RULES) is None
+
+
 def test_they_go_to_others_if_it_is_back_and_drains():
     snapshot = draining(left_for_a_restart(members=[AGAIN, B]), AGAIN)
 
