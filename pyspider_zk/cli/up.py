@@ -153,8 +153,8 @@ def _plan(ctx: click.Context, **given: Any) -> ProcessPlan:
 
 
 def _shared_options(options: GlobalOptions) -> tuple[str, ...]:
-    logs = ("--logging-config", str(options["logging_config"]))
-    return logs if options["add_sys_path"] else (*logs, "--not-add-sys-path")
+    path = "--add-sys-path" if options["add_sys_path"] else "--not-add-sys-path"
+    return ("--logging-config", str(options["logging_config"]), path)
 
 
 def _shared_environ(options: GlobalOptions) -> dict[str, str]:

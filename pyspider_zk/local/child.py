@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from pyspider_zk.components import parent_death
@@ -132,11 +133,23 @@ def rotate(log: Path) -> None:
 def cut(log: Path) -> None:
     """Rotate a log if it is large, while its writer appends to it.
 
-    What is written between the copy and the cut is lost.
+    What is written between the copy and the cut is lost; without room for a copy, all of it. A log
+    that cannot be cut grows on: nothing ends by that.
     """
-    if log.stat().st_size > LARGEST_LOG:
-        shutil.copyfile(log, _room(log))
-        os.truncate(log, 0)
+    with suppress(OSError):
+        if log.stat().st_size > LARGEST_LOG:
+            _keep(log)
+            os.truncate(log, 0)
+
+
+def _keep(log: Path) -> None:
+    copy = log.with_name(f"{log.name}.0")
+    try:
+        shutil.copyfile(log, copy)
+    except OSError:  # the disk is full
+        copy.unlink(missing_ok=True)
+    else:
+        copy.replace(_room(log))
 
 
 def tail(log: Path, lines: int = 15) -> str:

@@ -160,10 +160,13 @@ async def addresses(host: str, port: int, resolvers: Executor) -> list[str]:
         resolvers: the threads of its page: a name that is slow holds up that page alone.
 
     Raises:
-        OSError: it has none.
+        OSError: it has none, or cannot be a name, or no thread can ask.
     """
     ask = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
-    found = await asyncio.get_running_loop().run_in_executor(resolvers, ask)
+    try:
+        found = await asyncio.get_running_loop().run_in_executor(resolvers, ask)
+    except (UnicodeError, RuntimeError) as error:
+        raise OSError(str(error)) from None
     return list(dict.fromkeys(str(each[4][0]) for each in found))
 
 

@@ -202,15 +202,15 @@ class WrongLogin(ClusterError):
 
 
 class TooManyTries(ClusterError):
-    """Wrong passwords were tried too often.
+    """Wrong passwords were tried too often, or too many are being checked.
 
     Attributes:
         wait: seconds until the next try.
     """
 
-    def __init__(self, wait: float) -> None:
+    def __init__(self, wait: float, why: str = "too many wrong passwords") -> None:
         self.wait = ceil(wait)
-        super().__init__(f"too many wrong passwords: try again in {self.wait} s")
+        super().__init__(f"{why}: try again in {self.wait} s")
 
 
 class Logins:
@@ -300,7 +300,7 @@ class Logins:
             finally:
                 self._strangers.release()
         else:
-            raise TooManyTries(1)
+            raise TooManyTries(1, "too many passwords are being checked")
 
     def _keys(self, name: str, peer: str) -> list[Key]:
         """Return what a wrong password counts for.

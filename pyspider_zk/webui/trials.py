@@ -87,12 +87,15 @@ def _read(reader: int, mark: TaskMark, child: int) -> tuple[bytes, bool]:
     """
     answer, overdue = bytearray(), 0
     with os.fdopen(reader, "rb", buffering=0) as pipe:
+        looking = select.poll()
+        looking.register(pipe, select.POLLIN)
         while overdue <= GRACE:
-            if select.select([pipe], [], [], TICK)[0]:
+            has_ended = os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            if looking.poll(0 if has_ended else TICK * 1000):
                 if not (part := pipe.read(1 << 16)):
                     break
                 answer += part
-            elif os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+            elif has_ended:  # before the look: all that it wrote was there
                 break
             else:
                 overdue = overdue + 1 if mark.is_overdue else 0

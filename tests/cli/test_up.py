@@ -111,8 +111,9 @@ def test_with_one_up_starts_a_renderer(monkeypatch: pytest.MonkeyPatch) -> None:
     assert up._renderers(NO_PROXY, 3) == 3
 
 
+@pytest.mark.parametrize("path", ["--add-sys-path", "--not-add-sys-path"])
 def test_what_is_said_to_up_is_said_to_its_processes(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
     (tmp_path / "my.conf").touch()
     plans: list[ProcessPlan] = []
@@ -123,7 +124,7 @@ def test_what_is_said_to_up_is_said_to_its_processes(
 
     monkeypatch.setattr(up, "LocalCluster", planned)
     run(
-        *("--phantomjs-proxy", "browsers:25555", "--queue-maxsize", "7", "--not-add-sys-path"),
+        *("--phantomjs-proxy", "browsers:25555", "--queue-maxsize", "7", path),
         *("--logging-config", "my.conf", "--amqp-url", "redis://queue:6379/0", "up"),
     )
 
@@ -132,5 +133,5 @@ def test_what_is_said_to_up_is_said_to_its_processes(
     for command in component_commands(plan, ADDRESSES):
         assert command.environ["PHANTOMJS_PROXY"] == "browsers:25555"
         assert command.environ["QUEUE_MAXSIZE"] == "7"
-        assert "--not-add-sys-path" in command.line
+        assert path in command.line
         assert command.line[command.line.index("--logging-config") + 1] == "my.conf"

@@ -1,9 +1,12 @@
 """Child processes, with real ones."""
 
+import errno
 import os
+import shutil
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -123,6 +126,28 @@ def test_a_log_that_grew_large_is_cut_while_its_writer_goes_on(run, tmp_path, ev
     go.write_text("go\n")
     eventually(lambda: child.log.read_text() == "more\n")
     assert (tmp_path / "child.log.1").read_text().startswith("here\n")
+
+
+def test_a_log_without_room_for_a_copy_is_cut_all_the_same(tmp_path, monkeypatch):
+    log = tmp_path / "x.log"
+    (tmp_path / "x.log.1").write_text("older")
+    log.write_bytes(b"1")
+    os.truncate(log, LARGEST_LOG + 1)
+
+    def full(_: object, copy: Path) -> None:
+        copy.write_text("a part")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(shutil, "copyfile", full)
+    cut(log)
+    assert {file.name: file.read_text() for file in tmp_path.iterdir()} == {
+        "x.log": "",
+        "x.log.1": "older",
+    }
+
+
+def test_a_log_that_is_gone_ends_nothing(tmp_path):
+    cut(tmp_path / "x.log")
 
 
 def test_the_end_of_a_large_log_is_read(tmp_path):

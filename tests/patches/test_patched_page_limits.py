@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler
 from typing import Any
+from urllib.robotparser import RobotFileParser
 
 import pytest
 from pyspider.libs.fetchable import readable_rules
@@ -113,8 +114,26 @@ def test_of_the_odd_lines_of_a_robots_txt_only_some_are_tried() -> None:
     odd = [f"Disallow: http://[::1]/{number}" for number in range(3000)]
     rules = ["User-agent: *", "Disallow: /x", "", "Allow: /[y]", "no rule", *odd, "[", "Allow: /z"]
     assert readable_rules(rules)[:4] == ["User-agent: *", "Disallow: /x", "", "Allow: /[y]"]
-    assert readable_rules(rules)[4:] == [*odd[:999], "Allow: /z"]
-    assert readable_rules(["Disallow: http://[x", "Allow: /"]) == ["Allow: /"]
+    assert readable_rules(rules)[4:] == [*odd[:1000], "Allow: /z"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("Disallow: http://[x", "Disallow: //%5Bx", "Disallow: //%E2%84%80.com/"),
+        *("Disallow: /%09/%5Bx", "Crawl-delay: ²", "crawl-DELAY: %C2%B2", "Request-rate: 1/%C2%B2"),
+        *(f"Crawl-delay: {'9' * 5000}", f"Request-rate: 1/{'9' * 5000}"),
+    ],
+)
+def test_lines_of_a_robots_txt_that_cannot_be_read_are_left_out(line: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        RobotFileParser().parse(["User-agent: *", line])
+    assert readable_rules(["User-agent: *", line, "Allow: /"]) == ["User-agent: *", "Allow: /"]
+
+
+def test_of_a_robots_txt_in_another_script_every_rule_counts() -> None:
+    rules = [f"Disallow: /ü{number}" for number in range(3000)]
+    assert readable_rules(rules) == rules
 
 
 TOGETHER = """

@@ -1,8 +1,11 @@
 """Where a page may connect to."""
 
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
-from pyspider_zk.rendering.gate import Reach
+from pyspider_zk.rendering.gate import Reach, addresses
 
 CLOUD = ("169.254.0.0/16",)
 
@@ -44,3 +47,16 @@ def test_a_refusal_names_address_port_and_reason() -> None:
         "10.0.0.5 port 6379 is not public, and not what the script asked for"
     )
     assert reach.refusal("169.254.0.1", 80) == "169.254.0.1 is in forbidden_networks"
+
+
+@pytest.mark.parametrize("host", ["a..b", f"{'a' * 64}.example"])
+def test_a_host_that_cannot_be_a_name_has_no_address(host: str) -> None:
+    with ThreadPoolExecutor(1) as resolvers, pytest.raises(OSError, match="label"):
+        asyncio.run(addresses(host, 80, resolvers))
+
+
+def test_a_page_that_is_closed_asks_for_no_more_names() -> None:
+    resolvers = ThreadPoolExecutor(1)
+    resolvers.shutdown()
+    with pytest.raises(OSError, match="shutdown"):
+        asyncio.run(addresses("site.example", 80, resolvers))

@@ -319,4 +319,5 @@ def test_guesses_from_many_peers_leave_threads_to_others(
         guesses[guesses.index(refused)] = guess("198.51.100.7")
         may_go.set()
     assert isinstance(refused.exception(), TooManyTries)
+    assert str(refused.exception()) == "too many passwords are being checked: try again in 1 s"
     assert {type(each.exception()) for each in guesses} == {WrongLogin}

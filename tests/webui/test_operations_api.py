@@ -450,6 +450,7 @@ def test_dead_letters_are_replayed_and_dropped(
         {"all": True, "until": "+"},
         {"tags": ["1-1"], "until": "1-1"},
         {"all": True, "until": "9" * 20},
+        {"all": True, "until": "\u0661-\u0661"},
     ):
         assert settle("drop", wrong).status_code == 422
     texts = [event["text"] for event in ask(client, "events")["items"]]

@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import select
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -115,6 +116,30 @@ def test_a_process_that_a_trial_leaves_does_not_hold_it(
     with configured(app.config, {"process_time_limit": 0}):
         assert try_out("leave_a_process")["result"] == "left"
     assert not (tmp_path / "ended").exists()
+
+
+class LateLook:
+    """Look at a pipe that finds nothing at first, and ends when the process has."""
+
+    def __init__(self, looking: "select.poll") -> None:
+        self.register = looking.register
+        self._looking, self._has_looked = looking, False
+
+    def poll(self, patience: float) -> list[tuple[int, int]]:
+        if self._has_looked:
+            return self._looking.poll(patience)
+        self._has_looked = True
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
+        return []
+
+
+def test_what_a_trial_writes_at_its_very_end_is_read(
+    try_out: Try, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    poll = select.poll
+    monkeypatch.setattr(select, "poll", lambda: LateLook(poll()))
+    answer = try_out("good", url="http://away.example/")  # short: a pipe holds all of it
+    assert "OSError: nobody fetches" in answer["logs"]
 
 
 @pytest.mark.slow

@@ -60,7 +60,7 @@ class LettersSchema(Schema):
     tags = fields.List(fields.String(), validate=validate.Length(1, MOST_NAMES))
     all = Switch(load_default=False, metadata=about("all that there are now"))
     until = fields.String(
-        validate=validate.Regexp(r"\d{1,19}(-\d{1,19})?\Z"),
+        validate=validate.Regexp(r"[0-9]{1,19}(-[0-9]{1,19})?\Z"),
         metadata=about("of all, those up to this tag: what is found meanwhile stays"),
     )
 

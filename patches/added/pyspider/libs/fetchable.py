@@ -26,6 +26,7 @@ _PLAIN = re.compile(r"(https?://[^/?#\s]+)/[!-\"$->@-~]*(\?[!-\"$-~]+)?(#[!-~]+)
 _ORIGINS = 1000  # that a process remembers; the links of a page are mostly of one site
 
 _ODD = re.compile(r"[^\x00-\x7f]|[\[\]]")
+_HOST_OR_NUMBER = re.compile(r"/[\t\r\n]*/|-delay|-rate", re.IGNORECASE)
 _SHORT = 1000  # digits and fewer are a number
 _MOST_TRIES = 1000  # lines of a robots.txt that Python's parser may fail at
 
@@ -208,7 +209,9 @@ def readable_rules(lines: Iterable[str]) -> list[str]:
 
 
 def _is_odd(line: str) -> bool:
-    return len(line) >= _SHORT or bool(_ODD.search(line))
+    """Return whether the parser, which decodes percent signs first, may fail at a line."""
+    text = unquote(line)
+    return len(line) >= _SHORT or bool(_ODD.search(text) and _HOST_OR_NUMBER.search(text))
 
 
 def _is_readable(line: str) -> bool:
