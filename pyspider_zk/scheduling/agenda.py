@@ -8,6 +8,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from itertools import islice
 
 from pyspider_zk.errors import ClusterError
 from pyspider_zk.pauses import pause_after
@@ -98,6 +99,9 @@ class Agenda:
 PAUSES = (1.0, 5.0, 15.0, 60.0)
 """Seconds after each failure until the next try; the last one repeats."""
 
+MOST_PREVENTED = 20
+"""Checks that a database or the fence prevents, in one call: in an outage all of them may be."""
+
 
 @dataclass
 class _Item:
@@ -139,16 +143,22 @@ class RetryQueue:
     def work(self, now: float, only: Collection[str] | None = None) -> None:
         """Check the projects that are due; one that fails is left to a later call.
 
+        Once ``MOST_PREVENTED`` were prevented the others are left to the next call, and come before
+        those then.
+
         Args:
             only: those to look for; None for all.
 
         Raises:
             ClusterError: the first from ``act``; it is no failure of the project, which stays due.
         """
-        tried = [self._try(name, now) for name in self._agenda.take(now, only)]
-        prevented = next(filter(None, tried), None)
-        if prevented is not None:
-            raise prevented
+        names = iter(self._agenda.take(now, only))
+        errors = filter(None, (self._try(name, now) for name in names))
+        prevented = list(islice(errors, MOST_PREVENTED))
+        for name in names:
+            self._enter(name)
+        if prevented:
+            raise prevented[0]
 
     def _try(self, name: str, now: float) -> ClusterError | None:
         """Check a project, if it is still in the queue; return what is no failure of its own."""
@@ -160,12 +170,16 @@ class RetryQueue:
             if self._items.get(name) is item:
                 del self._items[name]
         except ClusterError as error:
+            item.due = now  # those that were not tried yet are due since before
             return error
         except Exception:  # each database has its own errors
             logger.exception("project %s: it will be tried again", name)
             item.failures += 1
             item.due = now + pause_after(item.failures, PAUSES)
         finally:
-            if name in self._items:
-                self._agenda.at(name, self._items[name].due)
+            self._enter(name)
         return None
+
+    def _enter(self, name: str) -> None:
+        if name in self._items:
+            self._agenda.at(name, self._items[name].due)

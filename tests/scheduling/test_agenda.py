@@ -6,8 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspider_zk.errors import FenceClosed
-from pyspider_zk.scheduling.agenda import NEVER, PAUSES, SPARE, Agenda, RetryQueue
+from pyspider_zk.errors import DatabaseAway, FenceClosed
+from pyspider_zk.scheduling.agenda import (
+    MOST_PREVENTED,
+    NEVER,
+    PAUSES,
+    SPARE,
+    Agenda,
+    RetryQueue,
+)
 
 NAMES = st.sampled_from("abcde")
 TIMES = st.sampled_from([float("-inf"), 1.0, 2.0, 3.0, 4.0, NEVER])
@@ -137,6 +144,23 @@ def test_one_that_is_prevented_holds_up_no_other() -> None:
 
     assert acts.done == ["a", "b", "c"]
     assert retry_queue.names() == ["a"]
+
+
+def test_in_an_outage_some_are_tried_at_a_time_and_each_has_its_turn() -> None:
+    acts = Acts()
+    names = [f"p{number:03}" for number in range(3 * MOST_PREVENTED)]
+    acts.faults |= {name: DatabaseAway("away") for name in names[:-1]}
+    retry_queue = RetryQueue(acts)
+    for name in names:
+        retry_queue.put(name, due=float("-inf"))
+
+    for now in (1, 2, 3):
+        with pytest.raises(DatabaseAway):
+            retry_queue.work(now)
+        assert len(acts.done) <= now * (MOST_PREVENTED + 1)
+
+    assert {*acts.done} == {*names}
+    assert retry_queue.names() == names[:-1]
 
 
 def test_a_closed_fence_is_no_failure() -> None:
