@@ -85,14 +85,8 @@ class MessageApplier:
         Raises:
             ClusterError: the task database is away, or the fence is closed.
         """
-        if not self.unfinished():
-            return
-        self._closed = {
-            slot for slot in self._intake.unsettled if not self._fence.is_slot_open(slot)
-        }
-        refused = self.commit()
-        with self._intake.setting_aside(self._closed):
-            self._intake.fail(refused)
+        if self.unfinished():
+            self.commit()
 
     def acknowledge(self) -> None:
         """Acknowledge the messages whose effects are committed.
@@ -116,8 +110,17 @@ class MessageApplier:
         self._intake.acknowledge_owed()
 
     def commit(self) -> Mapping[TaskKey, Exception]:
-        """Write the rows of all tasks, with signs of life; see ``TaskEngine.commit``."""
-        return self._engine.commit(self._heartbeat.beat)
+        """Write the rows of all tasks, with signs of life; see ``TaskEngine.commit``.
+
+        Messages whose rows are refused fail, also if a job commits what a round could not.
+        """
+        self._closed = {
+            slot for slot in self._intake.unsettled if not self._fence.is_slot_open(slot)
+        }
+        refused = self._engine.commit(self._heartbeat.beat)
+        with self._intake.setting_aside(self._closed):
+            self._intake.fail(refused)
+        return refused
 
     def unfinished(self) -> set[int]:
         """Return the slots of which something was applied and is not finished."""

@@ -182,16 +182,17 @@ class SlotScheduler:
         return self._was_open
 
     def _work(self, due: Collection[SlotQueue] | None) -> DatabaseAway | None:
-        """Do what only the owner of slots may do; return the outage that kept it from sending.
+        """Do what only the owner of slots may do; return the outage that kept it from crawling.
 
-        Jobs and deletions that do not need that database go on meanwhile.
+        Jobs and deletions that do not need that database go on meanwhile, also if a commit waits
+        for it: projects can be stopped.
         """
         outage: DatabaseAway | None = None
-        with self._applied(due, with_parked=True):
-            try:
+        try:
+            with self._applied(due, with_parked=True):
                 self._send()
-            except DatabaseAway as error:
-                outage = error
+        except DatabaseAway as error:
+            outage = error
         self.is_busy |= self.local_jobs.work(self.heartbeat.beat)
         self.deletion.delete_due()
         return outage

@@ -17,6 +17,7 @@ from pyspider_zk.databases import breaker as breaker_module
 from pyspider_zk.databases.breaker import PAUSES, Breaker
 from pyspider_zk.databases.guarded import Guarded
 from pyspider_zk.errors import DatabaseAway
+from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.queues.names import QueueKind
 from pyspider_zk.scheduling import loading, window
 from pyspider_zk.scheduling.scheduler import SlotScheduler
@@ -208,6 +209,59 @@ def test_jobs_and_records_do_not_wait_for_the_task_database(
 
     assert "on" in ticked
     assert "_on_cronjob" not in {each["taskid"] for each in world.dispatched()}
+
+
+@pytest.mark.parametrize("kind", QueueKind)
+def test_projects_are_stopped_and_records_saved_though_messages_wait_for_the_task_database(
+    world: World, task: Task, monkeypatch: pytest.MonkeyPatch, kind: QueueKind
+) -> None:
+    clock = Clock(6_000_000.0)
+    monkeypatch.setattr(time, "time", clock)
+    for name in ("p", "off"):
+        world.project(name)
+    world.script_is_known("p")
+    world.new(task("p", "first"))
+    scheduler = world.scheduler()
+    rounds(scheduler, 1)
+    clock.now += 1
+    rounds(scheduler, 1)
+    (first,) = world.dispatched()
+
+    with moved(world.folder / "task.db"):
+        scheduler.engine.databases._tasks.reconnect()
+        world.new(task("p", "second")) if kind is QueueKind.NEWTASK else world.finish(first)
+        rounds(scheduler, 1)
+        clock.now += 61
+        add(scheduler, a_claim("stop", ["off"]))
+        rounds(scheduler, 3)
+        assert not scheduler.engine.projects["off"].active
+    record = world.queues.records.load(slot_of("p", SLOTS))
+    after = world.scheduler(granted(2))
+    rounds(after, 4)
+
+    assert record is not None
+    assert (record["clean"], record["projects"]["p"]["running"]) == (False, clock.now)
+    assert unread(world) == 0
+    assert world.statuses("p")["first"] == (ACTIVE if kind is QueueKind.NEWTASK else SUCCESS)
+
+
+def test_a_message_is_not_lost_whose_row_is_refused_when_a_job_commits_it(
+    world: World, task: Task
+) -> None:
+    scheduler = crawling(world, task)
+    (first,) = world.dispatched()
+    world.finish(first)
+    with moved(world.folder / "task.db"):
+        scheduler.engine.databases._tasks.reconnect()
+        rounds(scheduler, 1)
+    world.refuse_row("p", "first")
+    work = add(scheduler, a_claim("start", ["p"]))
+    scheduler.local_jobs.work(lambda: None)
+    world.accept_row()
+    rounds(scheduler, 12)
+
+    assert work.progress()[0].errors == {}
+    assert world.statuses("p")["first"] == SUCCESS
 
 
 def test_a_project_that_waits_for_the_task_database_is_asked_for_its_settings_once(
