@@ -162,7 +162,7 @@ def test_bodies_are_in_memory_only_while_they_move(
 def test_records_are_in_memory_some_at_a_time(
     bench: StoppedCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(redis_reslotting, "BYTES", 100_000)
+    monkeypatch.setattr(redis_reslotting, "RECORDS", 100_000)
     size = 300_000
     noted = {name: PART | {"md5sum": name[-1] * size} for name in PROJECTS}
     with closing(bench.queues(BEFORE)) as queues:
@@ -180,6 +180,39 @@ def test_records_are_in_memory_some_at_a_time(
     assert peak < len(PROJECTS) * size
     with closing(bench.queues(64)) as queues:
         assert parts(queues.records.load_many(range(64)), 64) == noted
+
+
+@pytest.mark.parametrize("left", [{}, {"projects": {"gone": {}}}])
+def test_what_a_cluster_with_more_slots_left_is_no_part_of_new_records(
+    bench: StoppedCluster, left: dict[str, Any]
+) -> None:
+    leave_more(bench)
+    with closing(bench.queues(64)) as queues:
+        queues.records.save_many({slot: {"epoch": 900} | left for slot in range(BEFORE, 64)})
+
+    bench.change(64)
+
+    with closing(bench.queues(64)) as queues:
+        moved = {slot_of(name, 64) for name in PROJECTS}
+        assert {*parts(queues.records.load_many(moved), 64)} == {*PROJECTS}
+
+
+def test_new_records_are_written_once_though_there_are_more_than_move_in_one_round_trip(
+    bench: StoppedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(redis_reslotting, "BYTES", 1)
+    leave_more(bench)
+    writes: list[int] = []
+
+    class NotingRecords(RedisReslotting):
+        def save_records(self, records: Any) -> None:
+            writes.extend(records)
+            super().save_records(records)
+
+    with closing(RedisLink(bench.url)) as link:
+        bench.reslotter(NotingRecords(link)).change(2)
+
+    assert sorted(writes) == [0, 1]
 
 
 def test_there_and_back_again(bench: StoppedCluster) -> None:
@@ -252,6 +285,7 @@ def interrupt(monkeypatch: pytest.MonkeyPatch, kind: type, name: str, afterwards
     method: Callable[..., Any] = getattr(kind, name)
     left = [2 if name in {"_move", "save_records"} else 1]
     monkeypatch.setattr(redis_reslotting, "BYTES", 200)
+    monkeypatch.setattr(redis_reslotting, "RECORDS", 200)
 
     def interrupted(self: Any, *given: Any) -> Any:
         left[0] -= 1

@@ -38,7 +38,12 @@ STATE = "reslotting"
 PAGE = 50  # entries of one stream that are read at once
 TAGS = 100_000  # of messages, in memory: their bodies are read when they move
 AT_ONCE = 100  # moves per round trip
-BYTES = 4 * 2**20  # of what moves in one round trip, but for one thing that is larger
+BYTES = 4 * 2**20  # of messages that move in one round trip, but for one that is larger
+RECORDS = 128 * 2**20
+"""Bytes of old records that are read at once, but for one that is larger.
+
+Decoded they take five times as much memory. All new records are written anew for each such batch.
+"""
 _NEW_LETTERS = f"{STATE}:{DEAD_LETTERS}"
 
 _BEGIN, _TAGS = script("begin_reslotting"), script("tags")
@@ -120,7 +125,7 @@ class RedisReslotting:
         page = max(1, min(PAGE, TAGS // max(1, len(streams))))
         queues = [self._messages(kind, slot, page) for kind, slot in streams]
         messages = heapq.merge(*queues, key=lambda each: each.age_order)
-        for batch in _batches(messages, lambda each: each.size, AT_ONCE):
+        for batch in _batches(messages, lambda each: each.size, AT_ONCE, BYTES):
             self._move(batch, plan.after)
 
     def move_parked(self, plan: Reslotting) -> None:
@@ -147,7 +152,7 @@ class RedisReslotting:
                 pipe.strlen(f"{STATE}:{record_key(slot)}")
             sizes = pipe.execute(raise_on_error=False)  # what is of another type is no record
         there = ((slot, size) for slot, size in enumerate(sizes) if isinstance(size, int) and size)
-        for slots in _batches(there, lambda each: each[1], plan.before):
+        for slots in _batches(there, lambda each: each[1], plan.before, RECORDS):
             yield self._read([slot for slot, _ in slots])
 
     def _read(self, slots: list[int]) -> dict[int, dict[str, Any]]:
@@ -163,10 +168,14 @@ class RedisReslotting:
         return found
 
     def save_records(self, records: Mapping[int, Mapping[str, Any]]) -> None:
-        """Add to the records of new slots, one by one; the old ones stay until the end."""
+        """Add to the records of new slots, one by one; the old ones stay until the end.
+
+        A record of another epoch was left behind by a cluster that had more slots.
+        """
         for slot, record in records.items():
-            former = self._records.load(slot) or record
-            projects = {**former["projects"], **record["projects"]}
+            former = self._records.load(slot) or {}
+            known = former["projects"] if former.get("epoch") == record["epoch"] else {}
+            projects = {**known, **record["projects"]}
             self._records.save_many({slot: {**record, "projects": projects}})
 
     def move_dead_letters(self) -> None:
@@ -249,13 +258,15 @@ class RedisReslotting:
         self._keys.pipelined(types, carry_out)
 
 
-def _batches(things: Iterable[T], size_of: Callable[[T], int], most: int) -> Iterator[list[T]]:
-    """Yield things in the lists that move in one round trip, of ``most`` at most."""
+def _batches(
+    things: Iterable[T], size_of: Callable[[T], int], most: int, limit: int
+) -> Iterator[list[T]]:
+    """Yield things in lists of ``most`` at most, of ``limit`` bytes if none is larger by itself."""
     batch: list[T] = []
     size = 0
     for each in things:
         size += size_of(each)
-        if batch and (len(batch) == most or size > BYTES):
+        if batch and (len(batch) == most or size > limit):
             yield batch
             batch, size = [], size_of(each)
         batch.append(each)
