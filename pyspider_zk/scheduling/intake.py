@@ -9,7 +9,7 @@ queue it would block others, and in the end what it waits for.
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 
 from pyspider_zk.errors import BadMessage, FenceClosed, Unavailable
@@ -205,10 +205,14 @@ class Intake:
         finally:
             self._waiting[kind] += [entry, *untried] if entry else untried
 
-    def run_parked(self, may_go: Callable[[str], bool], apply: Apply) -> None:
-        """Apply parked messages of the projects that may go on, as many as a round may read."""
+    def parked(self, may_go: Callable[[str], bool]) -> list[InFlightMessage]:
+        """Return parked messages of the projects that may go on, as many as a round may read."""
+        return self._parking.messages(may_go, self._clock(), len(QueueKind) * self._limit)
+
+    def run_parked(self, entries: Iterable[InFlightMessage], apply: Apply) -> None:
+        """Apply parked messages, but for those behind one whose project cannot go on after all."""
         stopped: set[str] = set()
-        for entry in self._parking.messages(may_go, self._clock(), len(QueueKind) * self._limit):
+        for entry in entries:
             project = entry.parked.project if entry.parked else ""
             if project in stopped or not self._try(entry, apply):
                 continue

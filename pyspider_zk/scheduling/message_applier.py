@@ -10,6 +10,7 @@ import logging
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from itertools import chain
 from typing import Any
 
 from pyspider_zk.errors import BadMessage, ClusterError, DatabaseAway
@@ -53,6 +54,7 @@ class MessageApplier:
         self.touched: set[str] = set()
         self._looked_at: set[str] = set()  # the projects whose rows were read in this round
         self._answered: set[TaskKey] = set()  # the tasks whose packs this round applies
+        self._parked: list[InFlightMessage] = []  # that come out of the lot in this round
         self._clear: dict[str, LoadedProject] = {}
         self._closed: set[int] = set()  # the slots whose fence was closed before the last commit
 
@@ -65,16 +67,16 @@ class MessageApplier:
             with_parked: parked messages, too, that keep back no new ones.
         """
         self._looked_at.clear()
+        self._parked.clear()
         self._clear.clear()
         self.touched.clear()
         if self._intake.is_empty:
             return
+        self._parked = self._intake.parked(self._may_go if with_parked else self._is_kept_back)
         self._answered = {(p["project"], p["taskid"]) for p in self._tasks(QueueKind.STATUS)}
         self._read_ahead()
         with self._engine.counts.collecting():
-            self._intake.run_parked(
-                self._may_go if with_parked else self._is_kept_back, self._apply
-            )
+            self._intake.run_parked(self._parked, self._apply)
             self._intake.run(QueueKind.NEWTASK, self._apply)
             self._intake.run(QueueKind.STATUS, self._apply)
             self._intake.run_put_off(self._apply_put_off)
@@ -164,7 +166,8 @@ class MessageApplier:
 
     def _tasks(self, kind: QueueKind) -> Iterator[dict[str, Any]]:
         """Yield the tasks, or packs, that this round applies, without messages that are none."""
-        for entry in self._intake.untried(kind):
+        parked = (entry for entry in self._parked if entry.delivery.kind is kind)
+        for entry in chain(parked, self._intake.untried(kind)):
             try:
                 yield self._checked(entry)
             except BadMessage:  # whoever applies it finds out again

@@ -83,7 +83,7 @@ def round_of(
 ) -> None:
     """Read, run and settle."""
     intake.read(limit, due=due)
-    intake.run_parked(lambda _: True, apply)
+    intake.run_parked(intake.parked(lambda _: True), apply)
     intake.run(kind, apply)
     intake.settle()
 

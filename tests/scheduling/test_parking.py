@@ -471,6 +471,24 @@ def test_projects_take_their_parked_messages_out_in_turns(
     assert (len(running.statuses("p")), len(running.statuses(NEIGHBOUR))) == (5, 5)
 
 
+def test_the_rows_of_what_comes_out_of_the_lot_are_read_at_once(
+    kept_back: SlotScheduler, running: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    get_many = kept_back.engine.taskdb.get_many
+
+    def note(project: str, *more: Any) -> Any:
+        asked.append(project)
+        return get_many(project, *more)
+
+    monkeypatch.setattr(kept_back.engine.taskdb, "get_many", note)
+    kept_back.applier.apply(with_parked=True)
+
+    assert sorted(asked) == ["p", NEIGHBOUR]
+    kept_back.applier.write()
+    assert len(running.statuses("p")) == 300
+
+
 def test_of_more_projects_than_a_round_serves_each_has_its_turn(running: World, task: Task) -> None:
     names = [f"many{n}" for n in range(7)]
     for name in names:
