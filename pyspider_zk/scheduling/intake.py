@@ -325,11 +325,12 @@ class Intake:
         self._leave_out([entry for entry in tried if entry.reason and self._reject(entry)])
 
     def acknowledge_owed(self) -> None:
-        """Acknowledge what was settled while the message queue was away.
+        """Acknowledge what was settled while the message queue was away, parked messages, too.
 
         Raises:
             Unavailable: it still is.
         """
+        self._parking.settle_debts()
         self._queues.acknowledge([])
 
     def _acknowledge(self, entries: Sequence[InFlightMessage]) -> None:

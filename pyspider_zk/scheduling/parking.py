@@ -134,7 +134,7 @@ class Parking:
 
     def look(self) -> None:
         """Read the lot again, if it is time."""
-        self._settle_debts()
+        self.settle_debts()
         now = self._clock()
         if now < self._next_look:
             return
@@ -211,7 +211,13 @@ class Parking:
         for each in parked:
             self._owed.append(each)
             self._forget(each)
-        self._settle_debts()
+        self.settle_debts()
+
+    def settle_debts(self) -> None:
+        """Delete what was applied while the lot did not answer."""
+        if self._owed:
+            self._lot.remove(self._owed)
+            self._owed = []
 
     def reject(self, parked: Parked, reason: str) -> None:
         """Move a message that cannot be used to the dead letters."""
@@ -221,11 +227,6 @@ class Parking:
 
     def _known(self) -> list[Parked]:
         return [*self._of_tasks, *(each for own in self._of_projects.values() for each in own)]
-
-    def _settle_debts(self) -> None:
-        if self._owed:
-            self._lot.remove(self._owed)
-            self._owed = []
 
     def _load(self, found: Sequence[Parked]) -> None:
         """Add parked messages; with their bodies if they wait for tasks, to merge others into."""

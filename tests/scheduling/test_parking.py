@@ -237,6 +237,33 @@ def test_what_was_applied_is_not_applied_again_though_the_lot_was_away(
     assert running.statuses("p") == {"t": SUCCESS}
 
 
+def test_what_was_applied_while_the_lot_was_away_is_not_applied_again_by_the_next_owner(
+    running: World, task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owner = SoleOwner(SLOTS)
+    scheduler = running.scheduler(owner)
+    rounds(scheduler)
+    scheduler.quarantine.put("p", "its row is no row")
+    running.new(task("p", "t", force_update=True))
+    rounds(scheduler)
+    scheduler.quarantine.release("p")
+
+    def away(_: Any) -> None:
+        raise Unavailable("no Redis")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(scheduler.queues.parking_lot, "remove", away)
+        rounds(scheduler)
+    (sent,) = running.dispatched()
+    running.finish(sent)
+    owner.ask_back(range(SLOTS))
+    rounds(scheduler)
+    rounds(running.scheduler(granted(2)), 3)
+
+    assert running.dispatched() == []
+    assert parked(running) == 0
+
+
 # -- pages that ask for themselves ---------------------------------------------------------------
 
 NO_FORCE = pytest.mark.parametrize("schedule", [{"age": 0}, {"itag": "new"}], ids=str)
