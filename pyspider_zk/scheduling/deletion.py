@@ -60,8 +60,6 @@ class Deletion:
         Raises:
             FenceClosed: possibly in the middle of it.
         """
-        for name in names:
-            logger.warning("deleting project: %s!", name)
         self.drop_data(names)
         self._engine.databases.check_all(names)
         drop = partial(_drop_rows, self._engine.projectdb, names)
@@ -69,6 +67,7 @@ class Deletion:
         for name in names:
             self._projects.forget(name)
             self._projects.news.add(self._engine.fence.slot(name))
+            logger.warning("deleted project: %s!", name)  # in an outage it is tried in every round
 
     def drop_data(self, names: Collection[str]) -> None:
         """Drop the tasks and results of projects, in one transaction of each database.

@@ -245,6 +245,26 @@ def test_projects_are_stopped_and_records_saved_though_messages_wait_for_the_tas
     assert world.statuses("p")["first"] == (ACTIVE if kind is QueueKind.NEWTASK else SUCCESS)
 
 
+@pytest.mark.parametrize("kind", ["task", "result", "project"])
+def test_a_deletion_that_waits_for_a_database_is_told_once(
+    world: World, caplog: pytest.LogCaptureFixture, kind: str
+) -> None:
+    world.project("p", status="STOP", group="delete")
+    scheduler = world.scheduler()
+    rounds(scheduler, 1)
+    scheduler.engine.DELETE_TIME = 0
+    scheduler.engine.attention.deletion.now("p")
+
+    with moved(world.folder / f"{kind}.db"):
+        getattr(scheduler.engine.databases, "_tasks" if kind == "task" else f"{kind}db").reconnect()
+        rounds(scheduler, 3)
+        assert "p" in scheduler.engine.projects
+    rounds(scheduler, 2)
+
+    assert world.projectdb.get("p") is None
+    assert caplog.text.count("deleted project: p!") == 1
+
+
 def test_a_message_is_not_lost_whose_row_is_refused_when_a_job_commits_it(
     world: World, task: Task
 ) -> None:
