@@ -37,6 +37,10 @@ class Disposition(Enum):
     """Until its project can be loaded, or behind others that wait for that."""
 
 
+UNTRIED = (None, Disposition.WAITS_FOR_PROJECT)
+"""What came of messages that nothing was done with."""
+
+
 class InFlightMessage(Struct, eq=False):
     """A message: a new task or a status pack.
 
@@ -112,6 +116,7 @@ class Parking:
         self._of_projects: dict[str, dict[Parked, InFlightMessage]] = {}
         self._of_tasks: dict[Parked, InFlightMessage] = {}
         self._latest: dict[TaskKey, Parked] = {}
+        self._chosen: set[Parked] = set()  # whose turn was last
         self._owed: list[Parked] = []  # applied, but not deleted, because the lot was away
 
     def take(self, slots: Collection[int]) -> None:
@@ -168,18 +173,24 @@ class Parking:
         chosen = self._fitting(list(islice(_in_turns(due), limit)))
         for project in dict.fromkeys(entry.parked.project for entry in chosen if entry.parked):
             self._of_projects[project] = self._of_projects.pop(project)
+        self._unload_all_but(chosen)
         unread = (entry.parked for entry in chosen if entry.parked and entry.delivery.body is None)
         bodies = self._lot.fetch(unread)
         return [entry for entry in chosen if self._is_read(entry, bodies)]
 
     def _fitting(self, entries: list[InFlightMessage]) -> list[InFlightMessage]:
         """Return the first of these messages, as many as may be read at once."""
-        unread = [entry.parked for entry in entries if entry.parked and entry.delivery.body is None]
-        sizes: dict[Parked | None, int] = {}
-        if unread:
-            sizes.update(zip(unread, self._lot.sizes(unread), strict=True))
-        sums = accumulate(sizes.get(entry.parked, 0) for entry in entries)
+        parked = [entry.parked for entry in entries if entry.parked]
+        sums = accumulate(self._lot.sizes(parked) if parked else ())
         return entries[: max(1, bisect_right(list(sums), caps.ROUND))]
+
+    def _unload_all_but(self, chosen: list[InFlightMessage]) -> None:
+        """Drop the bodies of what had its turn and was not applied: rounds may stop midway."""
+        former, self._chosen = self._chosen, {entry.parked for entry in chosen if entry.parked}
+        for parked in former - self._chosen:
+            entry = self._of_projects.get(parked.project, {}).get(parked)
+            if entry is not None and entry.disposition in UNTRIED:
+                entry.delivery = replace(entry.delivery, body=None)
 
     def park(self, entries: Sequence[InFlightMessage]) -> list[InFlightMessage]:
         """Move messages that must wait into the lot; return those without room.

@@ -18,6 +18,7 @@ from pyspider_zk.databases.breaker import PAUSES, Breaker
 from pyspider_zk.databases.guarded import Guarded
 from pyspider_zk.errors import DatabaseAway
 from pyspider_zk.projects.slots import slot_of
+from pyspider_zk.queues import caps
 from pyspider_zk.queues.names import QueueKind
 from pyspider_zk.scheduling import loading, window
 from pyspider_zk.scheduling.scheduler import SlotScheduler
@@ -243,6 +244,32 @@ def test_projects_are_stopped_and_records_saved_though_messages_wait_for_the_tas
     assert (record["clean"], record["projects"]["p"]["running"]) == (False, clock.now)
     assert unread(world) == 0
     assert world.statuses("p")["first"] == (ACTIVE if kind is QueueKind.NEWTASK else SUCCESS)
+
+
+def test_in_an_outage_no_more_parked_messages_are_in_memory_than_a_round_may_read(
+    world: World, task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.project("q")
+    scheduler = crawling(world, task)
+    for name in "pq":
+        scheduler.quarantine.put(name, "its row is no row")
+        world.new(*(task(name, f"t{n}") for n in range(20)))
+    rounds(scheduler, 1)
+    monkeypatch.setattr(caps, "ROUND", 1000)
+    for name in "pq":
+        scheduler.quarantine.release(name)
+
+    with moved(world.folder / "task.db"):
+        scheduler.engine.databases._tasks.reconnect()
+        rounds(scheduler, 5)
+        parking = scheduler.intake._parking
+        entries = [entry for own in parking._of_projects.values() for entry in own.values()]
+        loaded = [entry.parked for entry in entries if entry.delivery.body and entry.parked]
+        assert len(entries) == 40
+        assert 0 < sum(world.queues.parking_lot.sizes(loaded)) <= caps.ROUND
+    rounds(scheduler, 15)
+
+    assert (len(world.statuses("p")), len(world.statuses("q"))) == (21, 20)
 
 
 @pytest.mark.parametrize("kind", ["task", "result", "project"])
