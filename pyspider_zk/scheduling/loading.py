@@ -111,8 +111,10 @@ class TaskLoading:
 
     def count(self, project: str) -> None:
         """Let a project's rows be counted for pyspider's counters, once after it was loaded."""
-        if self._engine.taskdb.may_have(project):
-            self._counts.want(project)
+        with suppress(DatabaseAway):  # there may be some
+            if not self._engine.taskdb.may_have(project):
+                return
+        self._counts.want(project)
 
     def forget(self, project: str) -> None:
         """Forget a project that is no longer in memory."""

@@ -25,7 +25,7 @@ from pyspider_zk.scheduling.scheduler import SlotScheduler
 from pyspider_zk.workers.loaded_scripts import ExistingProjects
 from pyspider_zk.zookeeper.waiting import boottime
 from tests.support.clock import Clock
-from tests.support.operations import a_claim, add
+from tests.support.operations import a_claim, add, done
 from tests.support.sole_owner import SoleOwner
 from tests.support.stand_ins import locked, running
 from tests.support.world import SLOTS, World, granted
@@ -233,8 +233,9 @@ def test_projects_are_stopped_and_records_saved_though_messages_wait_for_the_tas
         world.new(task("p", "second")) if kind is QueueKind.NEWTASK else world.finish(first)
         rounds(scheduler, 1)
         clock.now += 61
-        add(scheduler, a_claim("stop", ["off"]))
+        work = add(scheduler, a_claim("stop", ["off"]))
         rounds(scheduler, 3)
+        assert done(work)
         assert not scheduler.engine.projects["off"].active
     record = world.queues.records.load(slot_of("p", SLOTS))
     after = world.scheduler(granted(2))
