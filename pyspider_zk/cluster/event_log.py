@@ -1,6 +1,7 @@
 """The event log in ZooKeeper: bounded, read by number, watched; and what the leader records."""
 
 import time
+from collections import deque
 from collections.abc import Callable, Container, Mapping, Sequence
 
 from pyspider_zk.cluster.events import (
@@ -26,6 +27,7 @@ from pyspider_zk.zookeeper.steps import Create, Delete, Write
 from pyspider_zk.zookeeper.strays import do_despite_strays
 
 TRIMMED_AT_ONCE = 500
+MOVES_KEPT = 1000  # writes of the assignment; a quota may refuse their events for any time
 
 
 class EventLog:
@@ -128,16 +130,17 @@ class EventRecorder:
         self._events = EventLog(connection, tree)
         self._clock = clock
         self._checkpoint: tuple[Checkpoint, int] | None = None
-        self._moves: list[Moves] = []
+        self._moves: deque[Moves] = deque(maxlen=MOVES_KEPT)
 
     def note(self, moves: Moves) -> None:
-        """Remember moves until their events are written."""
-        self._moves.append(moves)
+        """Remember moves until their events are written, of very many the latest."""
+        if moves.counts:
+            self._moves.append(moves)
 
     def forget(self) -> None:
         """Forget the checkpoint: another leader may write events from now on."""
         self._checkpoint = None
-        self._moves = []
+        self._moves.clear()
 
     def record(self, leader: MemberId, members: Mapping[MemberId, Member]) -> bool:
         """Write the next events of what has changed; return whether those were all.
@@ -154,10 +157,9 @@ class EventRecorder:
             told = Write(self._tree.events, after.encode(), version)
             self._connection.multi(told, *map(self._events.step, events))
             self._checkpoint = (after, version + 1)
-        if not is_told(after, members):
-            return False
-        self._moves = []
-        return True
+        while self._moves and self._moves[0].epoch <= after.epoch:
+            self._moves.popleft()
+        return is_told(after, members) and not self._moves
 
     def _leases(self, members: Sequence[str]) -> dict[str, LeaseTerms]:
         """Return the leases of these members; they are swept only after the event of their end."""

@@ -22,7 +22,7 @@ LARGEST = 16 * 1024  # bytes of an event when it is written; a larger one is cut
 MOST = 64 * 1024  # bytes of an event when it is read, inflated; hundreds are read at once
 MOST_MEMBERS = MOST_SLOTS  # of a checkpoint; more have no slot to own
 TOLD_AT_ONCE = 16  # members that joined, and that are gone; all the events fit into a transaction
-PAIRS_AT_ONCE = 200  # of old and new owner, that one write of the assignment has events for
+PAIRS_AT_ONCE = 200  # of old and new owner, that one transaction has events for
 TEXT_LIMIT = 1000  # characters of the sentence, and of the name, in an event that is cut
 
 
@@ -195,7 +195,8 @@ def new_events(
 ) -> tuple[Checkpoint, list[Event]]:
     """Return the checkpoint after the next events since this one, and these events.
 
-    They fit into one transaction, so of many members only the first are told of, and no moves yet.
+    They fit into one transaction, so of many members only the first are told of, and no moves yet;
+    and of many moves only the first.
     """
     known, leader = set(checkpoint.members), str(observation.leader)
     arrived = [each for each in sorted(observation.members) if str(each) not in known]
@@ -203,14 +204,13 @@ def new_events(
     told = known.difference(ended).union(map(str, arrived))
     after = Checkpoint(leader, tuple(sorted(told)), checkpoint.epoch)
     moves = observation.moves if is_told(after, observation.members) else ()
-    unreported = [each for each in moves if each.epoch > checkpoint.epoch]
+    epoch, moved = _moves_at_once(moves, checkpoint.epoch, now)
     events = [
         *(_joined(member, observation.members[member], now) for member in arrived),
         *(_gone(member, observation.leases.get(member), now) for member in ended),
         *([] if checkpoint.leader == leader else [_leads(leader, now)]),
-        *(event for each in unreported for event in _moves(each, now)),
+        *moved,
     ]
-    epoch = max([checkpoint.epoch, *(moves.epoch for moves in unreported)])
     return replace(after, epoch=epoch), events
 
 
@@ -231,6 +231,17 @@ def _gone(member: str, lease: LeaseTerms | None, now: float) -> Event:
 
 def _leads(member: str, now: float) -> Event:
     return Event(EventKind.LEADER, f"member {member} leads", now, member)
+
+
+def _moves_at_once(moves: Sequence[Moves], epoch: int, now: float) -> tuple[int, list[Event]]:
+    """Return the epoch up to which moves are told, and the events of those after this one."""
+    told: list[Event] = []
+    for each in moves:
+        more = _moves(each, now) if each.epoch > epoch else []
+        if len(told) + len(more) > PAIRS_AT_ONCE:
+            break
+        told, epoch = [*told, *more], max(epoch, each.epoch)
+    return epoch, told
 
 
 def _moves(moves: Moves, now: float) -> list[Event]:

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from pyspider_zk.cluster.event_log import EventLog, EventRecorder
-from pyspider_zk.cluster.events import Checkpoint, Event, Moves
+from pyspider_zk.cluster.event_log import MOVES_KEPT, EventLog, EventRecorder
+from pyspider_zk.cluster.events import PAIRS_AT_ONCE, Checkpoint, Event, Moves
 from pyspider_zk.cluster.leader import Leadership
 from pyspider_zk.cluster.meta import ensure_cluster
 from pyspider_zk.cluster.reader import Reader, Table
@@ -140,6 +140,35 @@ def test_the_leader_tells_each_thing_once(connection: Connection, tree: Tree, ev
         ("leader", str(A)),
         ("moved", str(A)),
     ]
+
+
+def test_the_moves_of_a_long_time_without_events_are_told_in_parts(
+    connection: Connection, tree: Tree, events: EventLog
+):
+    owners = [MemberId(number, "x" * 200) for number in range(PAIRS_AT_ONCE)]
+    recorder = EventRecorder(connection, tree)
+    for epoch in range(1, 21):
+        recorder.note(Moves(epoch, dict.fromkeys([(None, owner) for owner in owners], 1)))
+        recorder.note(Moves(epoch, {}))
+
+    parts = [recorder.record(A, BOTH) for _ in range(20)]
+
+    assert parts == [False] * 19 + [True]
+    moved = [event for _, event in events.read(limit=10_000) if event.kind == "moved"]
+    assert len({(event.who, event.data["epoch"]) for event in moved}) == len(moved) == 4000
+
+
+def test_of_moves_without_number_the_latest_are_told(
+    connection: Connection, tree: Tree, events: EventLog
+):
+    recorder = EventRecorder(connection, tree)
+    for epoch in range(1, 2 * MOVES_KEPT + 1):
+        recorder.note(Moves(epoch, {(None, A): 1}))
+
+    eventually(lambda: recorder.record(A, BOTH), "everything is told")
+
+    moved = [event for _, event in events.read(limit=10_000) if event.kind == "moved"]
+    assert [event.data["epoch"] for event in moved] == [*range(MOVES_KEPT + 1, 2 * MOVES_KEPT + 1)]
 
 
 def test_what_was_told_without_a_reply_is_not_told_again(

@@ -16,6 +16,7 @@ from pyspider_zk.cluster.events import (
     Event,
     EventKind,
     LeaderObservation,
+    Moves,
     age_order,
     event_name,
     gone,
@@ -163,6 +164,21 @@ def test_of_many_members_the_first_are_told_of_then_the_others_and_at_last_the_m
     assert len(whole) == len(set(whole)) == 2 * count + 1
     assert whole[-1] == (EventKind.MOVED, str(A))
     assert roll.epoch == 5
+
+
+def test_of_many_moves_the_first_are_told_of_and_the_others_later():
+    pairs = {(None, MemberId(number, "a")): 1 for number in range(PAIRS_AT_ONCE // 2)}
+    many = [Moves(epoch, pairs) for epoch in range(5, 12)]
+    roll, told = Checkpoint(str(A), (str(A),), 4), [[Event("", "", NOW)]]
+
+    while told[-1]:
+        roll, events = new_events(roll, LeaderObservation(A, {A: RECORD}, moves=many), NOW)
+        told.append(events)
+
+    assert max(map(len, told)) <= PAIRS_AT_ONCE
+    epochs = [event.data["epoch"] for part in told[1:] for event in part]
+    assert epochs == [each.epoch for each in many for _ in pairs]
+    assert roll.epoch == 11
 
 
 def test_moves_between_very_many_owners_are_told_by_one_event():
