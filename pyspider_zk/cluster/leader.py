@@ -42,7 +42,12 @@ from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.zookeeper.connection import Ask, Connection, Watch
 from pyspider_zk.zookeeper.errors import NotEmptyError
 from pyspider_zk.zookeeper.steps import Step
-from pyspider_zk.zookeeper.strays import delete_below, deleted_by, do_despite_strays
+from pyspider_zk.zookeeper.strays import (
+    delete_below,
+    delete_despite_strays,
+    deleted_by,
+    do_despite_strays,
+)
 from pyspider_zk.zookeeper.unreadable import Found
 
 logger = logging.getLogger(__name__)
@@ -115,7 +120,7 @@ class Leadership:
     def withdraw(self) -> None:
         """Withdraw the candidacy, so that the next in the queue leads at once."""
         if self._candidacy is not None:
-            self._connection.delete(self._tree.candidacy(self._candidacy))
+            delete_despite_strays(self._connection, self._tree.candidacy(self._candidacy))
         self._candidacy, self._stamps, self.leading = None, {}, False
         self.start_anew()
 
@@ -311,7 +316,7 @@ class Leadership:
         """
         mine = [name for name in line_of(names) if candidate_of(name) == member]
         for name in mine[1:]:
-            self._connection.delete(self._tree.candidacy(name))
+            delete_despite_strays(self._connection, self._tree.candidacy(name))
         return mine[0] if mine else None
 
     def _stand(self, member: MemberId) -> str:

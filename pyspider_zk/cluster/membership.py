@@ -285,5 +285,5 @@ class FormerSelf:
     def _remove(self, bearer: MemberId, stamp: Stamp | None) -> None:
         """Delete the registration, unless its lease was renewed meanwhile."""
         judged = [Check(self._tree.lease(bearer), stamp.version)] if stamp else []
-        self._connection.multi(*judged, Delete(self._tree.member(bearer)))
+        do_despite_strays(self._connection, *judged, Delete(self._tree.member(bearer)))
         logger.info("member %s does not renew its lease: its number is taken back", bearer)

@@ -2,9 +2,10 @@
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 
 from pyspider_zk.zookeeper.connection import Connection
-from pyspider_zk.zookeeper.errors import NotEmptyError
+from pyspider_zk.zookeeper.errors import NoNodeError, NotEmptyError
 from pyspider_zk.zookeeper.steps import Delete, Step
 
 logger = logging.getLogger(__name__)
@@ -22,6 +23,12 @@ def do_despite_strays(connection: Connection, *steps: Step) -> None:
     except NotEmptyError:
         delete_below(connection, deleted_by(steps))
         connection.multi(*steps)
+
+
+def delete_despite_strays(connection: Connection, path: str) -> None:
+    """Delete a znode that has no children of ours; no fault if it does not exist."""
+    with suppress(NoNodeError):
+        do_despite_strays(connection, Delete(path))
 
 
 def deleted_by(steps: Iterable[Step]) -> list[str]:

@@ -115,6 +115,37 @@ def test_a_candidacy_that_somebody_made_is_deposed_with_what_stands_below(
     assert connection.find(foreign) is None
 
 
+@pytest.mark.parametrize(("of", "number"), [(0, 9), (1, 0)], ids=["later", "earlier"])
+def test_a_second_candidacy_of_a_living_member_is_deleted_with_what_stands_below(
+    crew: Crew, connection: Connection, settings: Settings, of: int, number: int
+):
+    members = crew.start_and_share(2)
+    leaver = members.pop(of)
+    foreign = f"{settings.root}/election/{leaver.member}-{number:010d}"
+    connection.create(f"{foreign}/note", b"x")
+    crew.shared_by(leaver, *members, crew.start("third"))  # nobody leads at rest
+
+    leaver.stop()
+
+    assert connection.find(foreign) is None
+    eventually(lambda: crew.cluster().leader == members[0].member, "leading")
+
+
+def test_a_number_is_taken_back_though_something_stands_below_its_registration(
+    crew: Crew, connection: Connection, settings: Settings
+):
+    tree = Tree(settings.root)
+    foreign = tree.member(MemberId(0, "gone"))
+    connection.create(f"{tree.ids}/0", b"mine")
+    connection.create(f"{foreign}/note", b"x")
+
+    alone = crew.start("mine")
+
+    is_well(crew, alone)
+    assert alone.member.number == 0
+    assert connection.find(foreign) is None
+
+
 @pytest.mark.parametrize("returns_within", [0.0, 5.0])
 @pytest.mark.parametrize("where", ["leases", "acks"])
 def test_a_member_leaves_though_something_stands_below_its_znodes(
