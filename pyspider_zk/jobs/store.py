@@ -7,7 +7,7 @@ from pyspider_zk.errors import BadMessage
 from pyspider_zk.jobs import transactions
 from pyspider_zk.jobs.model import BatchRecord, Found, Job, JobName, JobState, Junk, batch_id_of
 from pyspider_zk.jobs.transactions import JobTree
-from pyspider_zk.zookeeper.connection import Connection, Watch
+from pyspider_zk.zookeeper.connection import Ask, Connection, Watch
 from pyspider_zk.zookeeper.errors import OUTDATED, NoNodeError, NotEmptyError
 from pyspider_zk.zookeeper.steps import Create, Delete, Step
 from pyspider_zk.zookeeper.strays import delete_below, deleted_by
@@ -82,10 +82,26 @@ class JobStore:
             self._founded = set()  # somebody may have deleted everything
         if any(refusals):
             self.catch_up()
+        pairs = list(zip(moves, refusals, strict=True))
+        damaged = {move.name for move, refusal in pairs if isinstance(refusal, NotEmptyError)}
+        damaged |= self._without_token(
+            [move for move, refusal in pairs if isinstance(refusal, NoNodeError)]
+        )
         return [
-            refusal is None or (isinstance(refusal, DAMAGED) and self.move_if_current(*move))
-            for move, refusal in zip(moves, refusals, strict=True)
+            refusal is None or (move.name in damaged and self.move_if_current(*move))
+            for move, refusal in pairs
         ]
+
+    def _without_token(self, moves: Sequence[JobMove]) -> set[JobName]:
+        """Return which of these jobs lack their fencing token; most were moved by another."""
+        asks: list[Ask] = [(self.tree.job(move.state, move.name), None) for move in moves]
+        found = self._connection.look(asks, asks)
+        without = set()
+        for (_, name, _), (path, _), record, below in zip(moves, asks, *found, strict=True):
+            job = self._read(path, name, record) if record else None
+            if isinstance(job, Found) and job.job.claims and str(job.job.claims) not in below:
+                without.add(name)
+        return without
 
     def move_if_current(self, state: JobState, name: JobName, steps: Sequence[Step]) -> bool:
         """Move a job as ``do_if_current`` does, though what stands below it may not be right."""

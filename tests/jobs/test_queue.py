@@ -7,6 +7,7 @@ import threading
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 import pytest
 from kazoo.exceptions import NoNodeError
@@ -36,6 +37,8 @@ from tests.support.waiting import eventually
 from tests.support.zk_faults import Lossy
 
 pytestmark = pytest.mark.zk
+
+T = TypeVar("T")
 
 ALL = JobState.PENDING, JobState.RUNNING, JobState.DONE
 TWO = [("a", {"n": 1}), ("b", {"n": 2})]
@@ -1263,6 +1266,35 @@ def test_without_room_no_pending_job_is_listed(one: QueueSide, monkeypatch: pyte
 # --- many at a time -----------------------------------------------------------------------------
 
 ABC = [(project, {}) for project in "abc"]
+
+
+def test_many_jobs_that_another_moved_meanwhile_cost_no_round_trip_each(
+    one: QueueSide, other: QueueSide, monkeypatch: pytest.MonkeyPatch
+):
+    one.queue.put("b", [(f"p{number}", {}) for number in range(90)])
+    taken: list[Claim] = []
+    one.link.before = lambda: taken.extend(other.take())
+    sent: list[object] = []
+    monkeypatch.setattr(one.link, "_do", _noting(sent, one.link._do))
+    monkeypatch.setattr(one.link, "multi", _noting(sent, one.link.multi))
+    monkeypatch.setattr(one.link, "look", _noting(sent, one.link.look))
+
+    assert one.take() == []
+
+    assert len(taken) == 90
+    assert len(sent) < 30
+
+
+def _noting(noted: list[object], call: Callable[..., T]) -> Callable[..., T]:
+    """Return a call that is noted each time."""
+
+    def noting(*args: object, **options: object) -> T:
+        noted.append(args)
+        return call(*args, **options)
+
+    return noting
+
+
 DONE = Verdict(Outcome.DONE)
 
 
