@@ -10,6 +10,7 @@ from typing import NamedTuple
 from pyspider_zk.cluster.cluster_settings import ClusterSettings, in_force
 from pyspider_zk.cluster.event_log import EventLog, EventRecorder
 from pyspider_zk.cluster.events import Event, EventKind, moves_between
+from pyspider_zk.cluster.orders import REBALANCED
 from pyspider_zk.cluster.placement import Rated
 from pyspider_zk.cluster.reader import Reader, Table
 from pyspider_zk.cluster.records import Assignment, Member, decode_acks
@@ -253,8 +254,7 @@ class Leadership:
         known = self._reader.value(path, found, ClusterSettings.decode)
         if found is None or known != self._settings:
             return  # the next turn goes by those
-        text = "maintenance goes on: the slots were rebalanced"
-        event = Event(EventKind.REBALANCE, text, time.time(), str(member))
+        event = Event(EventKind.REBALANCE, REBALANCED, time.time(), str(member))
         self._connection.ensure([self._tree.events])
         after = replace(self._settings, rebalance=False)
         steps = rebalanced_steps(self._tree, self._led_by, after, found[1])

@@ -24,6 +24,9 @@ from pyspider_zk.zookeeper.steps import Write
 
 Edit = Callable[[ClusterSettings], ClusterSettings]
 
+REBALANCED = "maintenance goes on: the slots were rebalanced"
+"""The event of the leader; older versions write it, too."""
+
 _MAINTENANCE = {
     Maintenance.OFF: "maintenance is over",
     Maintenance.ON: "maintenance: only the slots of members that drain or are gone move",
@@ -88,6 +91,13 @@ class SettingsStore:
         self._connection.multi(write, self._events.step(event))
         return ClusterSettings()
 
+    def is_rebalanced(self) -> bool:
+        """Return whether the last rebalancing under maintenance ended because it was done."""
+        self._connection.sync(self._tree.events)
+        events = [event for _, event in self._events.read(limit=1000)]
+        texts = [event.text for event in events if event.kind == EventKind.REBALANCE]
+        return texts[-1:] == [REBALANCED]
+
     def _check_cluster(self) -> None:
         if self._connection.find(self._tree.meta) is None:
             raise no_cluster(self._tree.root)
@@ -140,6 +150,10 @@ class Orders:
             "maintenance is suspended while slots move",
             with_rebalance,
         )
+
+    def is_rebalanced(self) -> bool:
+        """Return whether the leader has ended the last rebalancing, not a user."""
+        return self._store.is_rebalanced()
 
     def end_rebalance(self) -> ClusterSettings:
         """Let maintenance go on though slots may still be uneven."""

@@ -11,11 +11,12 @@ from pyspider_zk.cluster.orders import Orders
 from pyspider_zk.cluster.placement import Rated
 from pyspider_zk.cluster.records import Assignment, Cluster, Member, Slot
 from pyspider_zk.cluster.rules import Rules, Snapshot, Stamp, decide
-from pyspider_zk.config import RENEWAL
 from pyspider_zk.errors import Conflict, TimedOut
 from pyspider_zk.groups.ids import MemberId, choose_number
 
 NEWCOMER = "newcomer"  # the incarnation of a member that does not exist
+
+WHOLE_TURN = 2  # renewals of the leader, between which it has decided
 
 _POLL = 0.3  # seconds between two looks at whether slots still move
 
@@ -105,8 +106,8 @@ class Rebalancing:
         self._orders = orders
         self._read = read
         self._projects = projects
-        self._mode = Maintenance.OFF
-        self._still_since: float | None = None
+        self._is_asked = False
+        self._still: tuple[MemberId | None, int] | None = None
         self.left = 0
 
     def moves(self) -> list[SlotMove]:
@@ -129,11 +130,11 @@ class Rebalancing:
 
         Raises:
             TimedOut: slots still move, or it was ended before.
-            Conflict: somebody ordered maintenance meanwhile.
+            Conflict: somebody ordered maintenance, or ended it, meanwhile.
             ClusterError: the cluster cannot be read or told.
         """
         try:
-            self._mode = self._orders.rebalance().maintenance
+            self._is_asked = self._orders.rebalance().rebalance
             self._await_rest(timeout, ended)
         except BaseException:
             self._orders.end_rebalance()
@@ -145,7 +146,9 @@ class Rebalancing:
             if ended.wait(_POLL):
                 raise TimedOut("it was ended while slots still moved")
             if time.monotonic() > deadline:
-                raise TimedOut(f"slots still move after {timeout:g} s: see `pyspider-zk status`")
+                raise TimedOut(
+                    f"slots have still to move after {timeout:g} s: see `pyspider-zk status`"
+                )
         self.left = 0  # by the leader, who knows better than the preview
 
     def _is_done(self) -> bool:
@@ -162,19 +165,24 @@ class Rebalancing:
             return False
         if settings.maintenance is Maintenance.OFF:
             return self._is_still(cluster)
-        is_ordered = settings.maintenance is not self._mode and self.left
-        if is_ordered or _is_moving(self._read()):  # the table was read before the settings
+        if self.left and not (self._is_asked and self._orders.is_rebalanced()):
             raise Conflict(f"maintenance goes on, {self.left} slots did not move: see the events")
         return True
 
     def _is_still(self, cluster: Cluster) -> bool:
-        """Return whether nothing moved at two looks, between which the leader had a turn."""
+        """Return whether nothing is to move, or nothing moved though the leader had a turn.
+
+        One that is dead, or hangs, has none. It renews its lease before it decides, so only its
+        second renewal tells that a turn was whole.
+        """
         if _is_moving(cluster):
-            self._still_since = None
+            self._still = None
             return False
-        now = time.monotonic()
-        self._still_since = self._still_since or now
-        return now - self._still_since >= RENEWAL
+        leader, versions = cluster.leader, cluster.renewals
+        version = versions.get(leader, 0) if leader else 0
+        if self._still is None or self._still[0] != leader:
+            self._still = (leader, version)
+        return not self.left or version - self._still[1] >= WHOLE_TURN
 
 
 def _is_moving(cluster: Cluster) -> bool:

@@ -143,6 +143,49 @@ def test_without_maintenance_it_is_done_when_nothing_moves(
     assert crew.table() == before
 
 
+@pytest.mark.zk
+def test_it_is_not_done_while_the_leader_does_nothing(
+    crew: Crew, connection: Connection, settings: Settings
+):
+    [first] = crew.start_and_share(1)
+    first.die()
+    crew.start("second")
+
+    with pytest.raises(TimedOut):
+        run(Orders(SettingsStore(connection, Tree(settings.root)), "me"), crew.cluster, 3)
+
+
+@pytest.mark.zk
+@pytest.mark.parametrize(
+    "order", [Orders.end_rebalance, lambda orders: orders.maintain(Maintenance.HOLD)]
+)
+def test_one_that_another_ended_is_not_done(
+    uneven: Uneven, crew: Crew, order: Callable[[Orders], object]
+):
+    uneven.first.die()
+
+    def read() -> Cluster:
+        order(uneven.orders)
+        return crew.cluster()
+
+    with pytest.raises(Conflict, match="6 slots did not move"):
+        run(uneven.orders, read, 60)
+
+
+@pytest.mark.zk
+def test_what_moves_after_its_end_is_another_matter(uneven: Uneven, crew: Crew):
+    uneven.orders.maintain(Maintenance.ON)
+
+    def read() -> Cluster:
+        eventually(lambda: not uneven.store.read().rebalance)
+        uneven.second.hold_on.set()
+        uneven.second.coordinator.drain()
+        eventually(lambda: uneven.second.coordinator.view.releasing)
+        return crew.cluster()
+
+    run(uneven.orders, read, 60)
+
+
 REQUESTER = """
 import sys
 from threading import Event
@@ -193,7 +236,7 @@ def test_the_next_leader_completes_it(uneven: Uneven, crew: Crew):
 
 @pytest.mark.zk
 @pytest.mark.parametrize(
-    ("ended", "fault"), [(False, "slots still move after 0 s"), (True, "it was ended")]
+    ("ended", "fault"), [(False, "slots have still to move after 0 s"), (True, "it was ended")]
 )
 def test_maintenance_goes_on_if_nobody_waits_any_longer(
     uneven: Uneven, crew: Crew, ended: bool, fault: str
