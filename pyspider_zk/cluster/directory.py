@@ -23,7 +23,7 @@ from pyspider_zk.cluster.weighing import Rates, SlotRates
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import Mismatch
 from pyspider_zk.groups.ids import MemberId
-from pyspider_zk.zookeeper.connection import Connection
+from pyspider_zk.zookeeper.connection import Ask, Connection
 from pyspider_zk.zookeeper.unreadable import Found
 
 
@@ -125,8 +125,10 @@ class Directory:
         return candidate_of(first) if first else None
 
     def _leases(self, members: Mapping[MemberId, Member]) -> dict[MemberId, Found]:
-        leases = self._connection.find_all([self._tree.lease(member) for member in members])
-        return {member: lease for member, lease in zip(members, leases, strict=True) if lease}
+        asks: list[Ask] = [(self._tree.lease(member), None) for member in members]
+        found = self._connection.look(asks, [(self._tree.leases, None)])
+        self._reader.members(self._tree.leases, found.names[0])  # forgets those that are gone
+        return {member: lease for member, lease in zip(members, found.data, strict=True) if lease}
 
 
 class LeaseWatch:

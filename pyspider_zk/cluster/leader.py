@@ -49,7 +49,7 @@ from pyspider_zk.zookeeper.strays import (
     deleted_by,
     do_despite_strays,
 )
-from pyspider_zk.zookeeper.unreadable import Found
+from pyspider_zk.zookeeper.unreadable import BELOW, Found
 
 logger = logging.getLogger(__name__)
 
@@ -429,8 +429,7 @@ class Leadership:
 
 
 def _below(path: str) -> str:
-    """Return the name for all that is below a znode, which itself is readable."""
-    return f"{path}/*"
+    return path + BELOW
 
 
 def _is_in_place(snapshot: Snapshot) -> bool:

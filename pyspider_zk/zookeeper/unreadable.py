@@ -14,6 +14,7 @@ Found = tuple[bytes, int]
 logger = logging.getLogger(__name__)
 
 MOST = 1000  # paths that are remembered; other programs could create any number
+BELOW = "/*"  # ends the name for all that is below a znode, which itself is readable
 LONGEST = 300  # characters of a reason that are kept
 
 
@@ -60,10 +61,11 @@ class Unreadable:
         return parsed
 
     def _forget_the_gone(self, parent: str, names: Collection[str]) -> None:
-        noted = [path for path in self.mapping() if path.rpartition("/")[0] == parent]
+        noted = {path: path.removesuffix(BELOW) for path in self.mapping()}
+        noted = {path: of for path, of in noted.items() if of.rpartition("/")[0] == parent}
         if noted:
             there = {f"{parent}/{name}" for name in names}
-            self.forget(*(path for path in noted if path not in there))
+            self.forget(*(path for path, of in noted.items() if of not in there))
 
     def note(self, path: str, reason: object) -> None:
         """Remember a znode that was skipped; log it unless that was logged before.

@@ -12,7 +12,7 @@ from pyspider_zk.config import Settings
 from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.zookeeper.connection import Connection
 from tests.support.connected import looking
-from tests.support.crew import BareScheduler, Crew, expire
+from tests.support.crew import BareScheduler, Crew, expire, record
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.zk
@@ -182,6 +182,23 @@ def test_a_record_that_cannot_be_read_is_named_no_more_once_it_is_gone(
         assert list(directory.read().unreadable) == [f"{settings.root}/{path}"]
 
         connection.delete(f"{settings.root}/{path}")
+
+        assert directory.read().unreadable == {}
+
+
+def test_a_lease_that_cannot_be_read_is_named_no_more_once_its_member_is_gone(
+    crew: Crew, connection: Connection, settings: Settings
+):
+    (alone,) = crew.start_and_share(1)
+    alone.die()  # who leads would give the other slots
+    tree, other = Tree(settings.root), MemberId(7, "gone")
+    connection.create(tree.member(other), record().encode())
+    connection.create(tree.lease(other), b"junk")
+    with looking(settings) as directory:
+        assert list(directory.read().unreadable) == [tree.lease(other)]
+
+        connection.delete(tree.member(other))
+        connection.delete(tree.lease(other))
 
         assert directory.read().unreadable == {}
 

@@ -33,10 +33,12 @@ def test_what_is_gone_is_forgotten_whatever_was_wrong_with_it():
     unreadable.decoded("/ids/1", (b"x", 0), number)
     unreadable.decoded("/ids/2", (b"x", 0), number)
     unreadable.note("/ids/1/below", "it is of another parent")
+    for path in ("/ids/1/*", "/ids/2/*"):
+        unreadable.note(path, "it may not be looked at")
 
     assert unreadable.parsed("/ids", ["2"], number) == {"2": 2}
 
-    assert set(unreadable.mapping()) == {"/ids/2", "/ids/1/below"}
+    assert set(unreadable.mapping()) == {"/ids/2", "/ids/2/*", "/ids/1/below"}
 
 
 def number(text: str | bytes) -> int:
