@@ -4,8 +4,8 @@ import functools
 import logging
 import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any, NamedTuple
+from contextlib import contextmanager, suppress
+from typing import Any, NamedTuple, TypeVar
 
 from kazoo.client import KazooClient, TransactionRequest
 from kazoo.exceptions import (
@@ -24,6 +24,7 @@ from kazoo.security import ACL
 
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import ClusterError, OverQuota, Refused, SessionLost, Unavailable
+from pyspider_zk.outage import Outage
 from pyspider_zk.zookeeper.access import EVERYBODY, REFUSALS, Admission, login, tells_no_secret
 from pyspider_zk.zookeeper.errors import AWAY, OUTDATED, is_answer, take_unknown_errors
 from pyspider_zk.zookeeper.session import OnChange, Session, SessionHeartbeat, Times
@@ -31,6 +32,8 @@ from pyspider_zk.zookeeper.steps import Check, Create, Delete, Step, Write
 from pyspider_zk.zookeeper.unreadable import Unreadable
 from pyspider_zk.zookeeper.waiting import Waiter, boottime
 from pyspider_zk.zookeeper.wire import handler
+
+T = TypeVar("T")
 
 SHORTEST_START = 10.0  # seconds for the first answer, where nobody names others
 
@@ -128,7 +131,9 @@ class Connection:
         )
         # kazoo ends its thread on what it does not expect, as where a name cannot be looked up for
         # want of descriptors; nobody would start it again. Its connection has a copy of the retry.
-        self._client._connection.retry_sleeper.retry_exceptions += (Exception,)
+        kazoo = self._client._connection
+        kazoo.retry_sleeper.retry_exceptions += (Exception,)
+        kazoo._expand_client_hosts = _told(kazoo._expand_client_hosts)
         self._admission.guard(self._client)
         self._client.add_listener(self._on_state)
 
@@ -139,17 +144,20 @@ class Connection:
         session if that is longer: who allows for slow servers does so from the beginning.
 
         Raises:
-            Unavailable: nothing answers at the addresses.
+            Unavailable: nothing answers at the addresses, or this machine cannot even ask.
             Refused: it answers, but not to our login, or its certificate is not the right one.
             ConfigError: a file that TLS needs cannot be used.
         """
         patience = max(SHORTEST_START, self._settings.session) if patience is None else patience
         self._admission.load()
         self._session.share(patience, len(self._client.hosts))
-        self._heartbeat.start()
         try:
+            self._heartbeat.start()
             self._client.start(timeout=patience)
-        except (KazooTimeoutError, KazooException, OSError) as error:
+        except (OSError, RuntimeError) as error:  # there is no descriptor, or no thread
+            self.stop()
+            raise Unavailable(f"ZooKeeper cannot be asked by this machine now: {error}") from error
+        except (KazooTimeoutError, KazooException) as error:
             self.stop()
             raise self._admission.refused() or Unavailable(
                 f"no ZooKeeper answers at {self._settings.hosts} within {patience:g} s: start it,"
@@ -201,7 +209,8 @@ class Connection:
         Blocks up to the session timeout if ZooKeeper is silent.
         """
         self._heartbeat.mute()
-        self._client.stop()
+        with suppress(AttributeError):  # it could not even make the sockets that it stops by
+            self._client.stop()
         self._client.close()
         self._heartbeat.stop()
 
@@ -484,6 +493,23 @@ def _add(transaction: TransactionRequest, step: Step) -> None:
             transaction.set_data(path, data, version)
         case Delete(path, version):
             transaction.delete(path, version)
+
+
+def _told(look_up: Callable[[], T]) -> Callable[[], T]:
+    """Return how to look up the addresses, with a line when that begins to fail: kazoo has none."""
+    begins = "the addresses of ZooKeeper cannot be looked up: %r"
+    outage = Outage(logger, begins, "the addresses of ZooKeeper can be looked up again")
+
+    def look_up_and_tell() -> T:
+        try:
+            found = look_up()
+        except Exception as error:
+            outage.failed(error)
+            raise
+        outage.answered()
+        return found
+
+    return look_up_and_tell
 
 
 def _quieted(kazoo: logging.Logger) -> logging.Logger:

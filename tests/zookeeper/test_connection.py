@@ -1,10 +1,12 @@
 """Bounded calls, honest transactions, and the session they belong to."""
 
 import errno
+import resource
 import socket
 import struct
 import threading
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 
 import pytest
@@ -162,8 +164,41 @@ def test_the_session_stays_while_suspended_and_after(cable: Cable):
     connection.stop()
 
 
+@contextmanager
+def no_descriptors() -> Iterator[None]:
+    """Be a process that may open nothing more."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+@contextmanager
+def no_threads() -> Iterator[None]:
+    """Be a process that cannot start another thread: there is no room for its stack."""
+    before = threading.stack_size(2**46)
+    try:
+        yield
+    finally:
+        threading.stack_size(before)
+
+
+@pytest.mark.parametrize("wanting", [no_descriptors, no_threads])
+def test_a_machine_that_has_nothing_left_is_told_and_no_thread_goes_on(
+    settings: Settings, wanting: Callable[[], AbstractContextManager[None]]
+):
+    connection, before = Connection(settings), threading.active_count()
+
+    with pytest.raises(Unavailable, match="cannot be asked by this machine"), wanting():
+        connection.start()
+
+    assert threading.active_count() == before
+
+
 def test_a_name_that_cannot_be_looked_up_for_a_moment_ends_no_connection(
-    cable: Cable, monkeypatch: pytest.MonkeyPatch
+    cable: Cable, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     look_up, failed = socket.getaddrinfo, threading.Event()
 
@@ -182,6 +217,7 @@ def test_a_name_that_cannot_be_looked_up_for_a_moment_ends_no_connection(
         eventually(lambda: connection.connected)
 
         assert "zookeeper" in connection.children("/")
+        assert "cannot be looked up: OSError(24, 'Too many open files')" in caplog.text
     finally:
         connection.stop()
 
