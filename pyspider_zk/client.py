@@ -287,16 +287,18 @@ class Client:
         Raises:
             Conflict: the batch's id belongs to another request, or the selection matches other
                 projects than the plan.
-            Unavailable: it may have been accepted; the message names the batch that it is then.
+            Unavailable: it may have been accepted if a scheduler was asked; then the message names
+                the batch that it is.
         """
         batch = options.pop("batch", "") or uuid.uuid4().hex
         user, priority = options.pop("user", ""), options.pop("priority", NORMAL)
         plan = options.pop("plan", "")
         chosen, given = _selection(options), dict(arguments or {})
         asked = (operation, chosen, given, "", batch, priority, plan)
+        members = self._schedulers()
         try:
             with calling(Caller(user)):
-                return BatchStatus.parse(self._ask("submit_operation", *asked))
+                return BatchStatus.parse(self._ask_one_of(members, "submit_operation", *asked))
         except Unavailable as error:
             raise Unavailable(f"{error}; if it was accepted, it is batch {batch}") from error
 
@@ -491,8 +493,16 @@ class Client:
     # --- internals ---
 
     def _ask(self, method: str, *args: Any) -> Any:
-        """Call the scheduler that answered last, and the next one if it does not answer."""
+        return self._ask_one_of(self._schedulers(), method, *args)
+
+    def _schedulers(self) -> Mapping[MemberId, Member]:
         members = self._looked_up(self._directory.members)
+        if not members:
+            raise Unavailable(f"no scheduler runs at {self._where}: start one")
+        return members
+
+    def _ask_one_of(self, members: Mapping[MemberId, Member], method: str, *args: Any) -> Any:
+        """Call the scheduler that answered last, and the next one if it does not answer."""
         failed = ""
         for me in sorted(members, key=lambda each: (each != self._answered, each)):
             try:
@@ -502,8 +512,6 @@ class Client:
             else:
                 self._answered = me
                 return answer
-        if not members:
-            raise Unavailable(f"no scheduler runs at {self._where}: start one")
         raise Unavailable(f"none of {len(members)} schedulers at {self._where} answers{failed}")
 
     def _looked_up(self, look: Callable[[], T]) -> T:

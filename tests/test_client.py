@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kazoo.exceptions import SessionExpiredError
+from kazoo.exceptions import NoAuthError, SessionExpiredError
 
 from pyspider_zk import client as client_module
 from pyspider_zk.client import BatchStatus, Client, Logged, Project, Route
@@ -15,7 +15,15 @@ from pyspider_zk.cluster.events import Event
 from pyspider_zk.cluster.records import Phase
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.config import Settings
-from pyspider_zk.errors import BadMessage, BadRequest, Conflict, NotFound, TimedOut, Unavailable
+from pyspider_zk.errors import (
+    BadMessage,
+    BadRequest,
+    Conflict,
+    NotFound,
+    Refused,
+    TimedOut,
+    Unavailable,
+)
 from pyspider_zk.projects.slots import slot_of
 from tests.support.connected import connected
 from tests.support.failing_tasks import store_failures
@@ -346,11 +354,18 @@ def test_a_session_that_ends_is_told_as_no_answer(client: Client, ask: Any, call
         ask(client)
 
 
+def test_who_is_refused_by_zookeeper_has_asked_nobody(client: Client) -> None:
+    refusing = Refusing(client._directory._connection)
+    with refusing.refusing("children", NoAuthError), pytest.raises(Refused) as told:
+        client.start(names=["b"])
+    assert "accepted" not in str(told.value)
+
+
 def test_without_a_scheduler_it_says_so(tmp_path: Path, cluster_settings: Settings) -> None:
     with LiveCluster(tmp_path, cluster_settings).scheduler():
         pass
     with Client(cluster_settings) as client:
-        with pytest.raises(Unavailable, match="no scheduler runs at"):
+        with pytest.raises(Unavailable, match=r"no scheduler runs at .*: start one$"):
             client.start(all=True)
         assert isinstance(client.route("a"), Route)
         assert client.route("a").owner is None

@@ -182,7 +182,7 @@ def follow_batch(
     try:
         return _followed(client, batch, timeout, quiet=quiet)
     except Unavailable as error:
-        raise Unavailable(f"{error}; batch {batch.id} was accepted") from error
+        raise type(error)(f"{error}; batch {batch.id} was accepted") from error
 
 
 def _followed(

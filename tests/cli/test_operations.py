@@ -16,7 +16,7 @@ from pyspider.database.base.taskdb import TaskDB
 from pyspider_zk.client import Client
 from pyspider_zk.cluster.events import Event
 from pyspider_zk.config import Settings
-from pyspider_zk.errors import Unavailable
+from pyspider_zk.errors import Refused, Unavailable
 from pyspider_zk.jobs import operations
 from pyspider_zk.jobs.model import BatchRecord
 from pyspider_zk.jobs.operations import Operation
@@ -232,14 +232,15 @@ def test_a_retry_that_is_followed_tells_how_it_ended(ask: Ask) -> None:
     assert "run failed: 0 of 1 project, 1 failed" in result.stdout
 
 
+@pytest.mark.parametrize("fault", [Unavailable, Refused])
 def test_a_batch_that_cannot_be_followed_is_named(
-    ask: Ask, monkeypatch: pytest.MonkeyPatch
+    ask: Ask, monkeypatch: pytest.MonkeyPatch, fault: type[Unavailable]
 ) -> None:
     def silent(*_: object) -> None:
-        raise Unavailable("nobody answers")
+        raise fault("nobody answers")
 
     monkeypatch.setattr(Client, "batch", silent)
-    result = ended(ask("stop", "a", "--json"), 3)
+    result = ended(ask("stop", "a", "--json"), fault.exit_code)
     (batch,) = json.loads(ask("batches", "--json").stdout)
     assert f"nobody answers; batch {batch['id']} was accepted" in result.stderr
 
