@@ -26,6 +26,7 @@ from pyspider_zk.zookeeper.errors import NoNodeError
 from pyspider_zk.zookeeper.steps import Create, Delete, Write
 from pyspider_zk.zookeeper.strays import do_despite_strays
 
+READ_AT_ONCE = 100  # at least, by one round trip
 TRIMMED_AT_ONCE = 500
 MOVES_KEPT = 1000  # writes of the assignment; a quota may refuse their events for any time
 
@@ -68,10 +69,11 @@ class EventLog:
             return self.found(numbers[max(0, len(numbers) - limit) :])
         later = [each for each in numbers if age_order(each) > age_order(after)]
         events: list[tuple[int, Event]] = []
-        while later and (room := limit - len(events)) > 0:
-            events += self.found(later[:room])  # perhaps fewer, if some are unreadable
-            later = later[room:]
-        return events
+        while later and len(events) < limit:
+            size = max(limit - len(events), READ_AT_ONCE)  # any number may be unreadable
+            events += self.found(later[:size])
+            later = later[size:]
+        return events[:limit]
 
     def numbers(self, watch: Watch | None = None) -> list[int]:
         """Return the numbers of all events, the oldest first; see ``read``."""

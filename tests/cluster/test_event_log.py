@@ -17,6 +17,7 @@ from pyspider_zk.config import Settings
 from pyspider_zk.errors import Unavailable
 from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.zookeeper.connection import Connection
+from pyspider_zk.zookeeper.steps import Create
 from pyspider_zk.zookeeper.unreadable import Unreadable
 from pyspider_zk.zookeeper.waiting import boottime
 from tests.support.crew import Crew, record
@@ -106,14 +107,18 @@ def test_what_is_no_event_is_passed_over(events: EventLog, connection: Connectio
 
 
 def test_unreadable_events_hide_none_that_come_after_them(
-    events: EventLog, connection: Connection, tree: Tree
+    events: EventLog, connection: Connection, tree: Tree, monkeypatch: pytest.MonkeyPatch
 ):
     first = events.append(note(1))
-    for _ in range(5):
-        connection.create(f"{tree.events}/event-", b"?", sequence=True)
+    junk = Create(f"{tree.events}/event-", b"?", sequence=True)
+    connection.multi(*[junk] * 250)
     later = [events.append(note(number)) for number in (2, 3, 4)]
+    found, looks = events.found, []
+    monkeypatch.setattr(events, "found", lambda each: looks.append(each) or found(each))
 
     assert [number for number, _ in events.read(first, limit=2)] == later[:2]
+
+    assert len(looks) == 3, "they are not looked at one by one"
 
 
 def test_whoever_waits_is_called(events: EventLog):
