@@ -253,6 +253,14 @@ class JobQueue(Batches):
         """
         self._one(Report(claim, progress, verdict=Verdict(None, reason), behind=behind))
 
+    def discard(self, claim: Claim, reason: str) -> None:
+        """End a job whose record has no room for how it ended; another one takes its place."""
+        now = self._clock()
+        job = ended(Job({}, now), Outcome.FAILED, now, brief(reason))
+        steps = finish_steps(self._tree, claim, job)
+        self._store.move_if_current(JobState.RUNNING, claim.name, steps)
+        self._let_go(claim)  # if it was refused the next look finds it
+
     # --- reporting ---
 
     def _one(self, report: Report) -> Claim | None:

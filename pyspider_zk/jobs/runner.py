@@ -144,10 +144,7 @@ class JobRunner:
             self.works = [*self.works, self._local_jobs.add(claim)]
         except Exception as error:
             logger.exception("job %s cannot be begun", claim.name)
-            try:
-                self._queue.give_back(claim, claim.job.progress, brief(repr(error)))
-            except (JobLost, BadMessage) as left:
-                logger.info("%s", left)
+            self._part_with(claim, self._queue.give_back, claim.job.progress, brief(repr(error)))
         else:
             logger.info("job %s begins", claim.name)
 
@@ -199,11 +196,16 @@ class JobRunner:
 
     def _give_up(self, work: JobWork, reason: str) -> None:
         """End a job that cannot be reported otherwise, so that it does not block the others."""
-        try:
-            self._queue.finish(work.claim, Outcome.FAILED, {}, reason)
-        except (JobLost, BadMessage) as error:
-            logger.info("%s", error)
+        self._part_with(work.claim, self._queue.finish, Outcome.FAILED, {}, reason)
         self._lose([work])
+
+    def _part_with(self, claim: Claim, give_up: Callable[..., None], *how: object) -> None:
+        try:
+            give_up(claim, *how)
+        except JobLost as error:
+            logger.info("%s", error)
+        except BadMessage as error:
+            self._queue.discard(claim, str(error))
 
     def _is_due(self, work: JobWork) -> bool:
         if work.is_urgent:

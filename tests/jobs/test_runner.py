@@ -532,6 +532,8 @@ def test_a_job_with_no_room_for_its_end_holds_up_no_other(
     cluster.batch_service.submit("stop", Selection(names=(second,)), batch="mine")
     worker.until(lambda: cluster.state() == "done")
     worker.until(lambda: not worker.runner.works)
+    assert cluster.batch_service.batch("full")["state"] == "failed"
+    assert not worker.jobs._hands._held
 
 
 def test_what_was_claimed_when_the_job_thread_stumbled_is_begun_at_its_next_look(
