@@ -55,8 +55,8 @@ SMALL = [
     ("the owner has a longer lease, one fault", UNEQUAL[0], 1, AT_HOME, TO_THE_END, 4_000),
     ("the other has a longer lease, one fault", UNEQUAL[1], 1, AT_HOME, TO_THE_END, 4_000),
     ("a leader was stopped, one of three faults", STOPPED_LEADER, 1, AT_HOME, TO_THE_END, 5_600),
-    ("two at rest, one slot, a restart", TWO, 1, RESTARTS, TO_THE_END, 68_000),
-    ("two at rest, two slots, a restart", TWO_BY_TWO, 1, ("restart",), TO_THE_END, 46_000),
+    ("two at rest, one slot, a restart", TWO, 1, RESTARTS, TO_THE_END, 67_000),
+    ("two at rest, two slots, a restart", TWO_BY_TWO, 1, ("restart",), TO_THE_END, 45_000),
     ("three at rest, any one fault", settled(3, 2), 1, ALL, 4, 24_000),
     ("two in line to lead, one slot", IN_LINE, 0, (), TO_THE_END, 4_700),
 ]
