@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from pyspider_zk.errors import FenceClosed, Unavailable
+from pyspider_zk.errors import DatabaseAway, FenceClosed, Unavailable
 from pyspider_zk.jobs.execution import OperationRefused, ProjectTarget, Results, Stage
 from pyspider_zk.jobs.operations import (
     Operation,
@@ -273,7 +273,12 @@ class ProjectOperations:
             return {}
         write = partial(self._write, columns, _names(targets))
         results = self._engine.databases.together(_names(targets), write)
-        return results | self._refreshed(_left(targets, _faults(results)))
+        left = _left(targets, _faults(results))
+        try:
+            return results | self._refreshed(left)
+        except DatabaseAway:  # memory follows; in another try the rows would be written again
+            self._projects.look_soon(_names(left))
+            return results
 
     def _write(self, columns: Columns, names: Sequence[str]) -> Results:
         results: Results = {}

@@ -212,6 +212,41 @@ def test_jobs_and_records_do_not_wait_for_the_task_database(
     assert "_on_cronjob" not in {each["taskid"] for each in world.dispatched()}
 
 
+@pytest.mark.parametrize(
+    ("operation", "arguments"),
+    [("status", {"status": "DEBUG"}), ("rate", {"rate": 7, "burst": 9}), ("group", {"group": "g"})],
+)
+def test_rows_are_changed_once_though_tasks_cannot_be_loaded(
+    world: World, monkeypatch: pytest.MonkeyPatch, operation: str, arguments: dict[str, Any]
+) -> None:
+    clock = Clock(6_000_000.0)
+    monkeypatch.setattr(time, "time", clock)
+    names = ["p", "q"]
+    for name in names:
+        world.project(name, status="STOP")
+        world.taskdb.insert(name, "due", {"taskid": "due", "url": "data:,due", "status": ACTIVE})
+    scheduler = world.scheduler()
+    rounds(scheduler, 1)
+
+    with moved(world.folder / "task.db"):
+        scheduler.engine.databases._tasks.reconnect()
+        for name in names:
+            world.projectdb.update(name, {"status": "RUNNING"})
+        work = add(scheduler, a_claim(operation, names, arguments))
+        rounds(scheduler, 1)
+        rows = [world.projectdb.get(name) for name in names]
+        clock.now += 60
+        rounds(scheduler, 3)
+        assert done(work)
+        assert [world.projectdb.get(name) for name in names] == rows
+        assert [row | arguments for row in rows] == rows
+    for name in names:
+        world.script_is_known(name)
+    rounds(scheduler, 3)
+
+    assert {each["project"] for each in world.dispatched() if each["taskid"] == "due"} == {*names}
+
+
 @pytest.mark.parametrize("kind", QueueKind)
 def test_projects_are_stopped_and_records_saved_though_messages_wait_for_the_task_database(
     world: World, task: Task, monkeypatch: pytest.MonkeyPatch, kind: QueueKind
