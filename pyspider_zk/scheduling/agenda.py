@@ -126,8 +126,10 @@ class RetryQueue:
         self._items: dict[str, _Item] = {}
         self._agenda = Agenda()
 
-    def put(self, project: str, due: float) -> None:
-        """Add a project; one that is already in the queue starts again."""
+    def put(self, project: str) -> None:
+        """Add a project to be checked now; one that failed starts again, others keep their turn."""
+        before = self._items.get(project)
+        due = before.due if before and not before.failures else float("-inf")
         self._items[project] = _Item(due)
         self._agenda.at(project, due)
 

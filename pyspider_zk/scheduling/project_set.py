@@ -87,7 +87,7 @@ class ProjectSet:
         names = sorted({*self._rows.index.names(slot), *parts})
         for name in names:
             self._parts[name] = parts.get(name, {})
-            self._looks.put(name, float("-inf"))
+            self._looks.put(name)
         with suppress(DatabaseAway):
             self._looks.work(time.monotonic(), names)
 
@@ -147,7 +147,7 @@ class ProjectSet:
             self._follow_changes()
             for name in self.quarantine.due():
                 if self._fence.holds(name) and name in self._rows.index:
-                    self._looks.put(name, float("-inf"))
+                    self._looks.put(name)
             self._looks.work(now)
 
     def _follow_changes(self) -> None:
@@ -160,7 +160,7 @@ class ProjectSet:
                 self._forget(name)
         for name in filter(self._fence.holds, changes.changed):
             self.quarantine.renew(name)
-            self._looks.put(name, float("-inf"))
+            self._looks.put(name)
         self._report_nameless()
 
     def _report_nameless(self) -> None:
@@ -337,7 +337,7 @@ class ProjectSet:
     def look_soon(self, names: Iterable[str]) -> None:
         """Load projects in the next round, which may have been forgotten."""
         for name in names:
-            self._looks.put(name, float("-inf"))
+            self._looks.put(name)
 
     def _forget(self, name: str) -> None:
         self._engine.taskdb.discard(name.__eq__)
