@@ -506,7 +506,10 @@ def _told(look_up: Callable[[], T]) -> Callable[[], T]:
         except Exception as error:
             outage.failed(error)
             raise
-        outage.answered()
+        if found:
+            outage.answered()
+        else:  # kazoo passes over names without an address
+            outage.failed(OSError("none of the names has an address"))
         return found
 
     return look_up_and_tell

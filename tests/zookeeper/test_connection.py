@@ -197,15 +197,28 @@ def test_a_machine_that_has_nothing_left_is_told_and_no_thread_goes_on(
     assert threading.active_count() == before
 
 
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (OSError(errno.EMFILE, "Too many open files"), "OSError(24, 'Too many open files')"),
+        (socket.gaierror(socket.EAI_AGAIN, "again"), "none of the names has an address"),
+    ],
+    ids=["no descriptors", "no name server"],
+)
 def test_a_name_that_cannot_be_looked_up_for_a_moment_ends_no_connection(
-    cable: Cable, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    cable: Cable,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    error: OSError,
+    told: str,
 ):
     look_up, failed = socket.getaddrinfo, threading.Event()
+    caplog.set_level("INFO")
 
     def fail_once(host: str, *args: object, **options: object) -> object:
         if host == "localhost" and not failed.is_set():
             failed.set()
-            raise OSError(errno.EMFILE, "Too many open files")
+            raise error
         return look_up(host, *args, **options)
 
     connection = Connection(Settings(hosts=cable.address.replace("127.0.0.1", "localhost")))
@@ -217,7 +230,10 @@ def test_a_name_that_cannot_be_looked_up_for_a_moment_ends_no_connection(
         eventually(lambda: connection.connected)
 
         assert "zookeeper" in connection.children("/")
-        assert "cannot be looked up: OSError(24, 'Too many open files')" in caplog.text
+        lines = [record.getMessage() for record in caplog.records]
+        about = [line for line in lines if "the addresses of ZooKeeper" in line]
+        assert [told in line for line in about] == [True, False]
+        assert about[-1].endswith("can be looked up again")
     finally:
         connection.stop()
 
