@@ -15,7 +15,6 @@ _EDITOR = (
     "the editor fitted no phone, overwrote what others saved, and offered viewers what is refused;"
     " the cluster's replaces it"
 )
-_VIEWER = "who may only look is logged in as well; what guards the application refuses changes"
 _APART = "what runs the script may be carried out in another process, which can be ended"
 _HOME = "the dashboard froze the browser with hundreds of projects; the cluster's page replaces it"
 _TASK = "pyspider/webui/task.py"
@@ -345,7 +344,6 @@ EDITS = (
         "class User(login.UserMixin):\n"
         "    def __init__(self, identity):\n"
         "        self.id = identity.name\n"
-        "        self.is_viewer = identity.is_viewer\n"
         "\n\n",
         _IDENTITY,
     ),
@@ -357,12 +355,6 @@ EDITS = (
         "    return User(identity) if identity else None\n"
         "\n\n",
         _IDENTITY,
-    ),
-    Edit(
-        _LOGIN,
-        "class AnonymousUser(login.AnonymousUserMixin):\n",
-        "class AnonymousUser(login.AnonymousUserMixin):\n    is_viewer = False\n",
-        _VIEWER,
     ),
     Edit(_LOGIN, "login.current_user.is_active()", "login.current_user.is_active", _PROPERTY),
     Edit(
