@@ -18,7 +18,7 @@ const state = read(DEFAULTS);
 const table = new Table(byId("batches"), [
   { title: "Created", cls: "first nowrap", show: (each) => when(each.created) },
   { title: "Operation", cls: "full", show: (each) => ({ sign: `${about(each)} ${each.id}`, node: () => h("button", { type: "button", class: "link", "aria-label": `${about(each)}: details`, onclick: () => choose(each.id) }, about(each)) }) },
-  { title: "Projects", cls: "full wide", show: projects },
+  { title: "Projects", cls: "full", show: projects },
   { title: "State", show: (each) => badges([stateOf(each)]) },
   { title: "Progress", cls: "full", show: (each) => ({ sign: `${each.done} ${each.failed} ${each.total}`, node: () => progress(each.done, each.failed, each.total) }) },
   { title: "Failed", cls: "num", show: (each) => ({ text: count(each.failed), cls: each.failed ? "bad" : "" }) },

@@ -20,8 +20,8 @@ const table = new Table(byId("letters"), [
   selection.column((each) => each.tag),
   { title: "Found", cls: "nowrap first", show: (each) => when(each.time) },
   { title: "Queue", cls: "nowrap full", show: (each) => each.queue },
-  { title: "Reason", cls: "wide full", show: (each) => each.reason },
-  { title: "Message", cls: "wide full", show: (each) => ({ sign: each.tag, node: () => message(each) }) },
+  { title: "Reason", cls: "full", show: (each) => each.reason },
+  { title: "Message", cls: "full", show: (each) => ({ sign: each.tag, node: () => message(each) }) },
 ], { key: (each) => each.tag });
 
 const page = live(() => ask("/dead-letters", { query: { offset: state.offset, limit: SIZE } }), show);

@@ -21,8 +21,8 @@ const pages = cursorPages(() => {
 const table = new Table(byId("events"), [
   { title: "When", cls: "nowrap first", show: (each) => when(each.at) },
   { title: "Kind", show: (each) => badges([[each.kind, COLOURS[each.kind] ?? ""]]) },
-  { title: "What", cls: "wide full", show: (each) => each.text },
-  { title: "Who", cls: "wide full", show: (each) => each.who || "–" },
+  { title: "What", cls: "full", show: (each) => each.text },
+  { title: "Who", cls: "full", show: (each) => each.who || "–" },
   { title: "More", cls: "full", show: (each) => ({ sign: "", node: () => more(each) }) },
 ], { key: (each) => `${each.at} ${each.sequence}` });
 

@@ -22,7 +22,7 @@ const pages = cursorPages(() => { // of tasks
 const again = (text, press) => ({ sign: text, node: () => h("button", { type: "button", "aria-label": text, onclick: press }, "Fetch again…") });
 
 const kinds = new Table(byId("kinds"), [
-  { title: "Kind", cls: "wide first full", show: (each) => ({ sign: each.kind, node: () => h("button", { type: "button", class: "link", onclick: () => open(each) }, each.kind) }) },
+  { title: "Kind", cls: "first full", show: (each) => ({ sign: each.kind, node: () => h("button", { type: "button", class: "link", onclick: () => open(each) }, each.kind) }) },
   { title: "Callback", show: (each) => each.callback || "–" },
   { title: "Status code", cls: "num", show: (each) => each.status_code || "–" },
   { title: "Tasks", cls: "num", show: (each) => count(each.tasks) },
@@ -35,8 +35,8 @@ const kinds = new Table(byId("kinds"), [
 
 const tasks = new Table(byId("tasks"), [
   { title: "Project", cls: "first", show: (each) => ({ text: each.project, href: projectPage(each.project) }) },
-  { title: "URL", cls: "wide full", show: (each) => ({ text: each.url, href: taskPage(each.project, each.taskid) }) },
-  { title: "Error", cls: "wide full", show: (each) => ({ sign: each.error + each.logs, node: () => error(each) }) },
+  { title: "URL", cls: "full", show: (each) => ({ text: each.url, href: taskPage(each.project, each.taskid) }) },
+  { title: "Error", cls: "full", show: (each) => ({ sign: each.error + each.logs, node: () => error(each) }) },
   { title: "Last try", cls: "nowrap", show: (each) => when(each.last_at) },
   { title: "Next", show: (each) => (each.is_given_up ? "given up" : "is tried again") },
   { title: "", cls: "operates", show: (each) => again(`fetch ${each.url} again`, () => refetchTask(each)) },

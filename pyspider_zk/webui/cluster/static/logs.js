@@ -24,7 +24,7 @@ const table = new Table(byId("lines"), [
   { title: "Component", show: (each) => each.component },
   { title: "Where", cls: "wide", about: "machine and process", show: (each) => `${each.host}:${each.pid}` },
   { title: "Project", cls: "wide", show: (each) => (each.project ? { text: each.project, href: projectPage(each.project) } : "–") },
-  { title: "Message", cls: "wide full", show: (each) => ({ sign: "", node: () => message(each) }) },
+  { title: "Message", cls: "full", show: (each) => ({ sign: "", node: () => message(each) }) },
 ], { key: (each) => each.id });
 
 for (const name of ["level", "component"]) {

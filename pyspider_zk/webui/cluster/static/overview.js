@@ -14,7 +14,7 @@ const members = new Table(byId("members"), [
   NAME, STATE, SLOTS, PROJECTS, PENDING, RATE, CPU, LEASE,
   { title: "Up", cls: "num", show: (each) => since(each.started, at) },
   HOST,
-  { title: "Address", cls: "wide full", show: (each) => each.address },
+  { title: "Address", cls: "full", show: (each) => each.address },
   { title: "Version", show: (each) => each.version },
 ], { key: (each) => `${each.number}-${each.incarnation}` });
 
@@ -26,8 +26,8 @@ const components = new Table(byId("components"), [
   { title: "Tasks/s", cls: "num", show: (each) => rate(each.tasks_per_s), about: "over the last ten seconds" },
   { title: "Memory", cls: "num", show: (each) => megabytes(each.memory) },
   { title: "Under way", cls: "num", show: (each) => count(each.under_way) },
-  { title: "Oldest", cls: "wide full", show: (each) => (each.oldest ? { text: `${each.oldest}, ${since(each.oldest_began, at)}` } : UNKNOWN), about: "the task that it began first, and for how long it has had it" },
-  { title: "Address", cls: "wide full", show: (each) => each.address || "–" },
+  { title: "Oldest", cls: "full", show: (each) => (each.oldest ? { text: `${each.oldest}, ${since(each.oldest_began, at)}` } : UNKNOWN), about: "the task that it began first, and for how long it has had it" },
+  { title: "Address", cls: "full", show: (each) => each.address || "–" },
   { title: "Version", show: (each) => each.version },
 ], { key: (each) => each.id });
 
@@ -39,7 +39,7 @@ const queues = new Table(byId("queues"), [
 
 const quarantine = new Table(byId("quarantine"), [
   { title: "Project", cls: "first", show: (each) => ({ text: each.project, href: projectPage(each.project) }) },
-  { title: "Reason", cls: "wide full", show: (each) => each.reason },
+  { title: "Reason", cls: "full", show: (each) => each.reason },
   { title: "Member", cls: "num", show: (each) => each.member },
   { title: "Since", cls: "num", show: (each) => since(each.since, at) },
   { title: "Next try", cls: "num", show: (each) => (each.next_look > 0 ? `in ${age(each.next_look)}` : "now"), about: "sooner if its row changes" },
@@ -47,7 +47,7 @@ const quarantine = new Table(byId("quarantine"), [
 
 const unreadable = new Table(byId("unreadable"), [
   { title: "Znode or key", cls: "first", show: (each) => each.place },
-  { title: "Problem", cls: "wide full", show: (each) => each.reason },
+  { title: "Problem", cls: "full", show: (each) => each.reason },
 ], { key: (each) => each.place });
 
 function show(data) {

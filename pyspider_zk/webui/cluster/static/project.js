@@ -20,7 +20,7 @@ let saved = null; // the last change of the row whose script is shown
 let md5 = null; // of that script
 
 const failures = new Table(byId("failures"), [
-  { title: "Kind", cls: "wide first full", show: (each) => ({ text: each.kind, href: `/cluster/failures?${new URLSearchParams({ project: name, kind: each.kind, of: each.callback, code: each.status_code })}` }) },
+  { title: "Kind", cls: "first full", show: (each) => ({ text: each.kind, href: `/cluster/failures?${new URLSearchParams({ project: name, kind: each.kind, of: each.callback, code: each.status_code })}` }) },
   { title: "Callback", show: (each) => each.callback || "–" },
   { title: "Status code", cls: "num", show: (each) => each.status_code || "–" },
   { title: "Tasks", cls: "num", show: (each) => count(each.tasks) },

@@ -37,7 +37,7 @@ function made() {
   const others = ({ fields }) => Object.entries(fields).filter(([each]) => !columns.includes(each)).map((each) => each.join(": ")).join(", ");
   return new Table(byId("results"), [
     { title: "Saved", cls: "nowrap first", show: (each) => when(each.updatetime) },
-    { title: "URL", cls: "wide full", show: (each) => ({ text: each.url, href: taskPage(name, each.taskid) }) },
+    { title: "URL", cls: "full", show: (each) => ({ text: each.url, href: taskPage(name, each.taskid) }) },
     ...columns.map((field) => ({ title: field || "result", cls: "wide", show: (each) => each.fields[field] })),
     { title: "Others", cls: "wide", show: others },
   ], { key: (each) => each.taskid });

@@ -17,7 +17,7 @@ const isSearch = () => Boolean(state.url || state.state || state.within);
 const tries = triesTable(byId("tries"), true);
 const found = new Table(byId("tasks"), [
   { title: "Project", cls: "first", show: (each) => ({ text: each.project, href: projectPage(each.project) }) },
-  { title: "URL", cls: "wide full", show: (each) => ({ text: each.url, href: taskPage(each.project, each.taskid) }) },
+  { title: "URL", cls: "full", show: (each) => ({ text: each.url, href: taskPage(each.project, each.taskid) }) },
   { title: "State", show: (each) => badges([[each.state, LOOKS[each.state] ?? ""]]) },
   { title: "Last try", cls: "nowrap", show: (each) => when(each.crawled_at) },
 ], { key: (each) => `${each.project}:${each.taskid}` });

@@ -13,7 +13,7 @@ export function triesTable(element, withProjects) {
   return new Table(element, [
     { title: "When", cls: "nowrap first", show: (each) => when(each.at) },
     ...(withProjects ? [project] : []),
-    { title: "URL", cls: "wide full", show: (each) => ({ text: each.url, href: each.taskid === TICK ? null : taskPage(each.project, each.taskid) }) },
+    { title: "URL", cls: "full", show: (each) => ({ text: each.url, href: each.taskid === TICK ? null : taskPage(each.project, each.taskid) }) },
     { title: "State", show: (each) => badges([ending(each)]) },
     { title: "Status code", cls: "num", show: (each) => each.status_code ?? "–" },
     { title: "Fetched in", cls: "num", show: (each) => inSeconds(each.fetch_time) },
