@@ -152,7 +152,7 @@ class Orders:
         )
 
     def is_rebalanced(self) -> bool:
-        """Return whether the leader has ended the last rebalancing, not a user."""
+        """Return whether the last rebalancing under maintenance ended because it was done."""
         return self._store.is_rebalanced()
 
     def end_rebalance(self) -> ClusterSettings:

@@ -16,7 +16,7 @@ from pyspider_zk.groups.ids import MemberId, choose_number
 
 NEWCOMER = "newcomer"  # the incarnation of a member that does not exist
 
-WHOLE_TURN = 2  # renewals of the leader, between which it has decided
+WHOLE_TURN = 2  # renewals of the leader's lease, by its version: between them it has decided
 
 _POLL = 0.3  # seconds between two looks at whether slots still move
 

@@ -51,6 +51,10 @@ def rounds(scheduler: SlotScheduler, count: int = 1) -> None:
         scheduler.run_once()
 
 
+def _away(_: Any) -> None:
+    raise Unavailable("no Redis")
+
+
 # -- tasks under way -----------------------------------------------------------------------------
 
 
@@ -220,11 +224,8 @@ def test_what_was_applied_is_not_applied_again_though_the_lot_was_away(
     rounds(scheduler)
     running.finish(sent)
 
-    def away(_: Any) -> None:
-        raise Unavailable("no Redis")
-
     with monkeypatch.context() as patched:
-        patched.setattr(scheduler.queues.parking_lot, "remove", away)
+        patched.setattr(scheduler.queues.parking_lot, "remove", _away)
         rounds(scheduler)
         (again,) = running.dispatched()
         running.finish(again)
@@ -248,11 +249,8 @@ def test_what_was_applied_while_the_lot_was_away_is_not_applied_again_by_the_nex
     rounds(scheduler)
     scheduler.quarantine.release("p")
 
-    def away(_: Any) -> None:
-        raise Unavailable("no Redis")
-
     with monkeypatch.context() as patched:
-        patched.setattr(scheduler.queues.parking_lot, "remove", away)
+        patched.setattr(scheduler.queues.parking_lot, "remove", _away)
         rounds(scheduler)
     (sent,) = running.dispatched()
     running.finish(sent)
