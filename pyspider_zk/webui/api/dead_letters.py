@@ -49,9 +49,7 @@ class DeadLetterPageSchema(PageOfSchema):
     """Dead letters, the newest first."""
 
     items = fields.List(fields.Nested(DeadLetterSchema), required=True)
-    newest = fields.String(
-        required=True, allow_none=True, metadata=about("the tag of the newest of all")
-    )
+    newest = text_field("the tag of the newest of all", allow_none=True)
 
 
 class LettersSchema(Schema):

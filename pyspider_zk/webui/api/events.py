@@ -28,8 +28,10 @@ from pyspider_zk.webui.api.schemas import (
     SINCE_EPOCH,
     STORABLE,
     about,
+    limit_field,
     mirrors,
     number_field,
+    text_field,
 )
 
 blueprint = Part("events", __name__, description="Who did what, when, with what result")
@@ -48,11 +50,7 @@ class EventQuerySchema(Schema):
         validate=validate.Range(-(2**31), 2**31 - 1),
         metadata=about("the `last` of the answer before; without it the newest events"),
     )
-    limit = fields.Integer(
-        load_default=100,
-        validate=validate.Range(1, MOST_ITEMS),
-        metadata=about("how many at most"),
-    )
+    limit = limit_field(100)
 
 
 @mirrors(
@@ -98,9 +96,7 @@ class ArchiveQuerySchema(EventFilterSchema):
         validate=validate.Regexp(_CURSOR),
         metadata=about("`next` of the page before"),
     )
-    limit = fields.Integer(
-        load_default=50, validate=validate.Range(1, MOST_ITEMS), metadata=about("how many at most")
-    )
+    limit = limit_field(50)
 
 
 class EventExportSchema(EventFilterSchema):
@@ -121,9 +117,7 @@ class ArchivePageSchema(Schema):
         required=True,
         metadata=about("why these are only from the log; empty: they are from the archive"),
     )
-    next = fields.String(
-        required=True, allow_none=True, metadata=about("cursor of the next page; null: no more")
-    )
+    next = text_field("cursor of the next page; null: no more", allow_none=True)
 
 
 @blueprint.route("/events")

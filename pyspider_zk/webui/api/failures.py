@@ -11,13 +11,13 @@ from pyspider_zk.tasks.filters import FailureFilter
 from pyspider_zk.webui.api.backend import backend
 from pyspider_zk.webui.api.blueprint import Part
 from pyspider_zk.webui.api.schemas import (
-    MOST_ITEMS,
     PART,
     SINCE_EPOCH,
     STORABLE,
     PageOfSchema,
     PageQuerySchema,
     about,
+    limit_field,
     mirrors,
     number_field,
     text_field,
@@ -58,9 +58,7 @@ class FailedTaskQuerySchema(FailureFilterSchema):
         validate=validate.Regexp(r"^0x1\.[0-9a-f]{13}p[0-9]{1,2} [^ \x00]+ [^\x00]+\Z"),
         metadata=about("`next` of the page before"),
     )
-    limit = fields.Integer(
-        load_default=25, validate=validate.Range(1, MOST_ITEMS), metadata=about("how many at most")
-    )
+    limit = limit_field(25)
 
 
 @mirrors(
@@ -102,9 +100,7 @@ class FailedTaskPageSchema(Schema):
     """Tasks that fail, the latest first."""
 
     items = fields.List(fields.Nested(FailedTaskSchema), required=True)
-    next = fields.String(
-        required=True, allow_none=True, metadata=about("cursor of the next page; null: no more")
-    )
+    next = text_field("cursor of the next page; null: no more", allow_none=True)
 
 
 class FailingProjectSchema(Schema):

@@ -8,14 +8,7 @@ from marshmallow import Schema, fields, validate
 from pyspider_zk.queues.log_lines import LEVELS, LogFilter, LogLine, read_log
 from pyspider_zk.webui.api.backend import backend
 from pyspider_zk.webui.api.blueprint import Part
-from pyspider_zk.webui.api.schemas import (
-    MOST_ITEMS,
-    PART,
-    SINCE_EPOCH,
-    about,
-    mirrors,
-    text_field,
-)
+from pyspider_zk.webui.api.schemas import PART, SINCE_EPOCH, about, limit_field, mirrors, text_field
 
 blueprint = Part("logs", __name__, description="What all components have warned of lately")
 
@@ -38,9 +31,7 @@ class LogQuerySchema(Schema):
         validate=validate.Regexp(r"^[0-9]{1,20}-[0-9]{1,20}\Z"),
         metadata=about("`next` of the page before"),
     )
-    limit = fields.Integer(
-        load_default=50, validate=validate.Range(1, MOST_ITEMS), metadata=about("how many at most")
-    )
+    limit = limit_field(50)
 
 
 @mirrors(
@@ -63,10 +54,8 @@ class LogPageSchema(Schema):
     """Lines of the log, the latest first."""
 
     items = fields.List(fields.Nested(LogLineSchema), required=True)
-    next = fields.String(
-        required=True,
-        allow_none=True,
-        metadata=about("cursor of the next page, which may have fewer lines; null: no more"),
+    next = text_field(
+        "cursor of the next page, which may have fewer lines; null: no more", allow_none=True
     )
 
 

@@ -23,6 +23,7 @@ from pyspider_zk.webui.api.schemas import (
     mirrors,
     number_field,
     owner_field,
+    text_field,
     time_field,
 )
 
@@ -89,9 +90,7 @@ class ProjectPageSchema(PageOfSchema):
 class RouteSchema(ProjectSchema):
     """A project and who schedules it."""
 
-    address = fields.String(
-        required=True, allow_none=True, metadata=about("host:port of the owner's XML-RPC")
-    )
+    address = text_field("host:port of the owner's XML-RPC", allow_none=True)
     phase = fields.Enum(Phase, by_value=True, required=True)
     next = owner_field("number of the member that gets the slot once it is released")
 
@@ -110,35 +109,23 @@ class NumbersSchema(Schema):
     pending = number_field("tasks in memory")
     due = number_field("of them, those that wait for nothing but their rate")
     sent = number_field("of them, those that fetcher and processor have")
-    due_since = fields.Float(
-        required=True,
-        allow_none=True,
-        metadata=about("since when the oldest due task waits in its owner's memory"),
+    due_since = measure_field(
+        "since when the oldest due task waits in its owner's memory", allow_none=True
     )
-    next_due = fields.Float(
-        required=True, allow_none=True, metadata=about("when the next of the others is due")
-    )
+    next_due = measure_field("when the next of the others is due", allow_none=True)
     paused = fields.Boolean(required=True, metadata=about("after too many failures"))
     every = number_field(
         "seconds between the ticks of its @every; null: it has none", allow_none=True
     )
-    next_tick = fields.Float(
-        required=True, allow_none=True, metadata=about("when the next one is due")
-    )
-    cannot_start = fields.String(
-        required=True,
-        allow_none=True,
-        metadata=about("why its script does not run; null: it does, or nothing is known"),
+    next_tick = measure_field("when the next one is due", allow_none=True)
+    cannot_start = text_field(
+        "why its script does not run; null: it does, or nothing is known", allow_none=True
     )
     success = number_field("tasks in the database")
     failed = number_field("tasks in the database")
     hour = fields.Nested(HourSchema, required=True)
     rate_now = measure_field("tries that ended per second, over five minutes")
-    quarantined = fields.String(
-        required=True,
-        allow_none=True,
-        metadata=about("why it is in quarantine; null: it is not"),
-    )
+    quarantined = text_field("why it is in quarantine; null: it is not", allow_none=True)
 
 
 class WorkloadSchema(ProjectSchema):

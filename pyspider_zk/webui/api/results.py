@@ -17,6 +17,7 @@ from pyspider_zk.webui.api.schemas import (
     PageOfSchema,
     PageQuerySchema,
     about,
+    measure_field,
     text_field,
 )
 
@@ -37,9 +38,7 @@ class ResultSchema(Schema):
 
     taskid = text_field()
     url = text_field()
-    updatetime = fields.Float(
-        required=True, allow_none=True, metadata=about("when it was saved, seconds since the epoch")
-    )
+    updatetime = measure_field("when it was saved, seconds since the epoch", allow_none=True)
     fields_ = fields.Dict(
         keys=fields.String(),
         values=fields.String(),

@@ -116,9 +116,9 @@ class Switch(fields.Boolean):
         return super()._deserialize(value, *args, **kwargs)
 
 
-def text_field(text: str = "") -> fields.String:
+def text_field(text: str = "", **more: Any) -> fields.String:
     """Return the field of a text in an answer, with its description."""
-    return fields.String(required=True, metadata=about(text))
+    return fields.String(required=True, metadata=about(text), **more)
 
 
 def number_field(text: str = "", **more: Any) -> fields.Integer:
@@ -134,6 +134,15 @@ def time_field(text: str = SINCE_EPOCH) -> fields.Float:
 def measure_field(text: str, **more: Any) -> fields.Float:
     """Return the field of a measure."""
     return fields.Float(required=True, metadata=about(text), **more)
+
+
+def limit_field(
+    usual: int, most: int = MOST_ITEMS, text: str = "how many at most"
+) -> fields.Integer:
+    """Return the field of a query that says how many to answer."""
+    return fields.Integer(
+        load_default=usual, validate=validate.Range(1, most), metadata=about(text)
+    )
 
 
 def owner_field(
@@ -164,11 +173,7 @@ class PageQuerySchema(Schema):
         validate=validate.Range(0, 2**31 - 1),
         metadata=about("how many to leave out"),
     )
-    limit = fields.Integer(
-        load_default=100,
-        validate=validate.Range(1, MOST_ITEMS),
-        metadata=about("how many at most"),
-    )
+    limit = limit_field(100)
 
 
 class PageOfSchema(Schema):

@@ -22,7 +22,14 @@ from pyspider_zk.projects.script_versions import ScriptVersion
 from pyspider_zk.tasks.database import answered
 from pyspider_zk.webui.api.backend import backend, tell, user
 from pyspider_zk.webui.api.blueprint import Part, in_path
-from pyspider_zk.webui.api.schemas import STORABLE, about, mirrors, text_field, time_field
+from pyspider_zk.webui.api.schemas import (
+    STORABLE,
+    about,
+    measure_field,
+    mirrors,
+    text_field,
+    time_field,
+)
 from pyspider_zk.webui.audit import change_event
 
 blueprint = Part("scripts", __name__, description="Scripts of projects and their versions")
@@ -94,11 +101,7 @@ class SavedScriptSchema(Schema):
 
     md5 = text_field("its MD5 in UTF-8")
     status = text_field("the project's status now")
-    error = fields.String(
-        required=True,
-        allow_none=True,
-        metadata=about("why it cannot run, and where; null: it can be compiled"),
-    )
+    error = text_field("why it cannot run, and where; null: it can be compiled", allow_none=True)
 
 
 @mirrors(
@@ -126,10 +129,8 @@ class OneVersionSchema(ScriptVersionSchema):
     """A version of a script, with what it has changed."""
 
     script = text_field()
-    against = fields.Float(
-        required=True,
-        allow_none=True,
-        metadata=about("`saved_at` of the version that it is compared with; null: there is none"),
+    against = measure_field(
+        "`saved_at` of the version that it is compared with; null: there is none", allow_none=True
     )
     diff = text_field("the difference from that, as a unified diff")
 

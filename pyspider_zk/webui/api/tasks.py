@@ -17,6 +17,7 @@ from pyspider_zk.webui.api.schemas import (
     SINCE_EPOCH,
     STORABLE,
     about,
+    limit_field,
     measure_field,
     mirrors,
     number_field,
@@ -48,11 +49,7 @@ class TasksQuerySchema(Schema):
         validate=validate.Regexp(CURSOR),
         metadata=about("`next` of the look before"),
     )
-    limit = fields.Integer(
-        load_default=25,
-        validate=validate.Range(1, 100),
-        metadata=about("a look ends when it has found about so many"),
-    )
+    limit = limit_field(25, 100, "a look ends when it has found about so many")
 
 
 @mirrors(
@@ -68,9 +65,7 @@ class FoundTasksSchema(Schema):
     """What one look at the tasks found; it lasts some tenths of a second."""
 
     items = fields.List(fields.Nested(FoundTaskSchema), required=True)
-    next = fields.String(
-        required=True, allow_none=True, metadata=about("cursor of the next look; null: that is all")
-    )
+    next = text_field("cursor of the next look; null: that is all", allow_none=True)
     rows = number_field("how many tasks this look has seen")
     projects = number_field("of how many projects all tasks were seen")
     of = number_field("how many projects there are")
@@ -82,9 +77,7 @@ class TriesQuerySchema(Schema):
     project = fields.String(
         load_default="", validate=STORABLE, metadata=about("the name of one; empty: all")
     )
-    limit = fields.Integer(
-        load_default=25, validate=validate.Range(1, 100), metadata=about("how many at most")
-    )
+    limit = limit_field(25, 100)
 
 
 class TrySchema(Schema):
@@ -125,11 +118,9 @@ class TaskSchema(TrySchema):
 
     state = text_field("ACTIVE, SUCCESS, FAILED or BAD")
     callback = text_field("the method of the script that gets the page; empty: not known")
-    crawled_at = fields.Float(required=True, allow_none=True, metadata=about("last try's end"))
-    due_at = fields.Float(
-        required=True,
-        allow_none=True,
-        metadata=about("when an ACTIVE task is due; null: at once, or the task is not ACTIVE"),
+    crawled_at = measure_field("last try's end", allow_none=True)
+    due_at = measure_field(
+        "when an ACTIVE task is due; null: at once, or the task is not ACTIVE", allow_none=True
     )
     retried = number_field("failed tries since it was requested", allow_none=True)
     retries = number_field("tries more that it may have; null: the usual", allow_none=True)
