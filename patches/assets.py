@@ -1,7 +1,7 @@
-"""Download of the libraries that the web UI's pages load, so that it can serve them itself.
+"""Download of the library that the web UI's editor loads, so that it can serve it itself.
 
-They come from npm's public packages, pinned by version and content. Each file is put where the
-pages look for it: the paths are those of the public CDNs that pyspider's templates were written
+CodeMirror comes from npm's public packages, pinned by version and content. Each file is put where
+the pages look for it: the paths are those of the public CDNs that pyspider's templates were written
 for, below `CDN`.
 """
 
@@ -12,8 +12,6 @@ import shutil
 import subprocess
 import sys
 import tarfile
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 CDN = "pyspider/webui/static/cdn"
@@ -21,69 +19,41 @@ PATH_VARIABLE = "PYSPIDER_ASSETS"
 
 
 class AssetsError(Exception):
-    """A package cannot be had, or is not the one which is known here."""
+    """The package cannot be had, or is not the one which is known here."""
 
 
-@dataclass(frozen=True)
-class Package:
-    """An npm package and what the pages want of it.
+VERSION = "5.65.20"
+SPEC = f"codemirror@{VERSION}"
+ARCHIVE = f"codemirror-{VERSION}.tgz"
+INTEGRITY = "sha512-i5dLDDxwkFCbhjvL2pNjShsojoL3XHyDwsGv1jqETUoW+lzpBKKqNTUWgQwVAOa0tUm4BwekT455ujafi8payA=="  # noqa: E501
+"""The tarball's content, as lock files write it."""
 
-    Attributes:
-        name: its name at npm.
-        version: its exact version.
-        integrity: its content, as lock files write it.
-        folder: where the pages expect it, below `CDN`.
-        files: path that a page asks for, below the folder: file in the package.
-        licence: the file in the package that tells its licence.
-    """
+FOLDER = f"codemirror/{VERSION}"
+"""Where the pages expect its files, below `CDN`."""
 
-    name: str
-    version: str
-    integrity: str
-    folder: str
-    files: Mapping[str, str]
-    licence: str = "LICENSE"
-
-    @property
-    def spec(self) -> str:
-        """What npm calls it."""
-        return f"{self.name}@{self.version}"
-
-    @property
-    def archive(self) -> str:
-        """The name of its tarball."""
-        return f"{self.name}-{self.version}.tgz"
-
-
-def _plain(*names: str) -> dict[str, str]:
-    """Give the plain file where a page asks for the minified one, which the package has not."""
-    return {name.replace(".", ".min."): name for name in names}
-
-
-PACKAGES = (
-    Package(
-        "codemirror",
-        "5.65.20",
-        "sha512-i5dLDDxwkFCbhjvL2pNjShsojoL3XHyDwsGv1jqETUoW+lzpBKKqNTUWgQwVAOa0tUm4BwekT455ujafi8payA==",
-        "codemirror/5.65.20",
-        {"codemirror.min.css": "lib/codemirror.css", "codemirror.min.js": "lib/codemirror.js"}
-        | _plain(
-            "addon/dialog/dialog.css",
-            "addon/dialog/dialog.js",
-            "addon/lint/lint.css",
-            "addon/lint/lint.js",
-            "addon/runmode/runmode.js",
-            "addon/search/search.js",
-            "addon/search/searchcursor.js",
-            "addon/selection/active-line.js",
-            "mode/css/css.js",
-            "mode/htmlmixed/htmlmixed.js",
-            "mode/javascript/javascript.js",
-            "mode/python/python.js",
-            "mode/xml/xml.js",
-        ),
-    ),
+_PLAIN = (
+    "addon/dialog/dialog.css",
+    "addon/dialog/dialog.js",
+    "addon/lint/lint.css",
+    "addon/lint/lint.js",
+    "addon/runmode/runmode.js",
+    "addon/search/search.js",
+    "addon/search/searchcursor.js",
+    "addon/selection/active-line.js",
+    "mode/css/css.js",
+    "mode/htmlmixed/htmlmixed.js",
+    "mode/javascript/javascript.js",
+    "mode/python/python.js",
+    "mode/xml/xml.js",
 )
+FILES = {
+    "LICENSE.txt": "LICENSE",
+    "codemirror.min.css": "lib/codemirror.css",
+    "codemirror.min.js": "lib/codemirror.js",
+    # The plain file where a page asks for the minified one, which the package has not.
+    **{name.replace(".", ".min."): name for name in _PLAIN},
+}
+"""Path that a page asks for, below the folder: file in the package."""
 
 
 def install(tree: Path, folder: Path) -> None:
@@ -91,14 +61,13 @@ def install(tree: Path, folder: Path) -> None:
     given = os.environ.get(PATH_VARIABLE)
     if given is None:
         download(folder)
-    for package in PACKAGES:
-        archive = Path(given or folder, package.archive)
-        check(archive, package)
-        unpack(archive, package, tree / CDN / package.folder)
+    archive = Path(given or folder, ARCHIVE)
+    check(archive)
+    unpack(archive, tree / CDN / FOLDER)
 
 
 def download(folder: Path) -> None:
-    """Let npm get the tarballs into the folder, from the registry of its own settings.
+    """Let npm get the tarball into the folder, from the registry of its own settings.
 
     Raises:
         AssetsError: there is no npm, or it could not.
@@ -106,7 +75,7 @@ def download(folder: Path) -> None:
     npm = find_npm()
     if npm is None:
         raise AssetsError(f"npm is missing; Debian/Ubuntu: apt install npm. {_OTHERWISE}")
-    command = [npm, "pack", "--silent", "--ignore-scripts", *(each.spec for each in PACKAGES)]
+    command = [npm, "pack", "--silent", "--ignore-scripts", SPEC]
     done = subprocess.run(command, cwd=folder, stdout=sys.stderr)  # noqa: S603 - all ours
     if done.returncode != 0:
         raise AssetsError(f"npm could not get the packages; {_REGISTRY}. {_OTHERWISE}")
@@ -120,24 +89,24 @@ def find_npm() -> str | None:
 _REGISTRY = "behind a mirror set npm's `registry`, in .npmrc or as npm_config_registry"
 _OTHERWISE = (
     f"Or let {PATH_VARIABLE} name a folder with the tarballs, which this makes elsewhere:"
-    f" npm pack {' '.join(each.spec for each in PACKAGES)}"
+    f" npm pack {SPEC}"
 )
 
 
-def check(archive: Path, package: Package) -> None:
+def check(archive: Path) -> None:
     """Raise AssetsError unless the file is exactly the package known here."""
     if not archive.is_file():
-        raise AssetsError(f"{archive}: no such file; get it with: npm pack {package.spec}")
+        raise AssetsError(f"{archive}: no such file; get it with: npm pack {SPEC}")
     digest = hashlib.sha512(archive.read_bytes()).digest()
     found = f"sha512-{base64.b64encode(digest).decode()}"
-    if found != package.integrity:
-        raise AssetsError(f"{archive}: integrity is {found}, expected {package.integrity}")
+    if found != INTEGRITY:
+        raise AssetsError(f"{archive}: integrity is {found}, expected {INTEGRITY}")
 
 
-def unpack(archive: Path, package: Package, target: Path) -> None:
+def unpack(archive: Path, target: Path) -> None:
     """Write the files that are wanted, and the licence, below the target."""
     with tarfile.open(archive) as tar:
-        for path, member in {**package.files, "LICENSE.txt": package.licence}.items():
+        for path, member in FILES.items():
             content = tar.extractfile(f"package/{member}")
             if content is None:
                 raise AssetsError(f"{archive}: {member} is no file")
