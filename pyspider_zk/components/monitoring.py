@@ -12,7 +12,7 @@ from pyspider_zk.errors import ClusterError
 from pyspider_zk.metrics.families import BUILD, LOOP_AGE, READY, Exposition, Measure, Metrics
 from pyspider_zk.metrics.health import Health
 from pyspider_zk.metrics.server import MetricsServer, ScrapeAdmission
-from pyspider_zk.metrics.targets import TARGETS, ScrapeTarget
+from pyspider_zk.metrics.targets import TARGETS, announce
 from pyspider_zk.rpc.tls import server_tls
 
 logger = logging.getLogger(__name__)
@@ -52,16 +52,16 @@ def monitored(settings: Settings, monitoring: Monitoring, data: Path | None) -> 
     if not settings.metrics:
         yield
         return
-    server, target = _server(settings, monitoring), _target(settings, monitoring, data)
+    server, file = _server(settings, monitoring), None
     host, port = _listen(settings, server)
     logger.info("%s: metrics and health at %s:%d", monitoring.component, host, port)
     try:
-        if target is not None:
-            _announce(target, host, port)
+        if data and settings.metrics.endswith(":0"):
+            file = _announced(data, monitoring.component, host, port)
         yield
     finally:
-        if target is not None:
-            target.withdraw()
+        if file is not None:
+            file.unlink(missing_ok=True)
         server.stop()
 
 
@@ -83,16 +83,11 @@ def _listen(settings: Settings, server: MetricsServer) -> tuple[str, int]:
         ) from error
 
 
-def _announce(target: ScrapeTarget, host: str, port: int) -> None:
+def _announced(data: Path, component: str, host: str, port: int) -> Path:
     try:
-        target.announce(host, port)
+        return announce(data / TARGETS, component, host, port)
     except OSError as error:
         raise ClusterError(
             f"where metrics are cannot be written ({error}): make --data-path writable, or give"
             " this process a port (PYSPIDER_ZK_METRICS)"
         ) from error
-
-
-def _target(settings: Settings, monitoring: Monitoring, data: Path | None) -> ScrapeTarget | None:
-    is_free_port = settings.metrics.endswith(":0")
-    return ScrapeTarget(data / TARGETS, monitoring.component) if data and is_free_port else None
