@@ -6,15 +6,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from flask import Response, request
-from werkzeug.exceptions import RequestEntityTooLarge
 
 from pyspider_zk.errors import BadRequest
 from pyspider_zk.jobs.operations import Operation, check_arguments
 from pyspider_zk.projects.names import is_project_name
-from pyspider_zk.webui.page_data import configured
-
-MOST_BYTES = 16 * 2**20
-"""Bytes of one request; a script or a task with its page is far smaller."""
 
 _LISTS = ("/active_tasks", "/results/dump")
 _NUMBER = re.compile(r"-?[0-9]{1,9}")
@@ -28,25 +23,14 @@ _OPERATIONS = {
 
 @contextmanager
 def limited(flask_app: Any) -> Iterator[None]:
-    """Refuse overlong requests, and values no project can have, while the block runs."""
+    """Refuse values no project can have while the block runs."""
     checks = flask_app.before_request_funcs.setdefault(None, [])
     checks += _CHECKS
     try:
-        with configured(flask_app.config, {"MAX_CONTENT_LENGTH": MOST_BYTES}):
-            yield
+        yield
     finally:
         for check in _CHECKS:
             checks.remove(check)
-
-
-def _check_size() -> None:
-    """Refuse an overlong body whether or not the page would read it.
-
-    Raises:
-        RequestEntityTooLarge: answered with 413.
-    """
-    if (request.content_length or 0) > MOST_BYTES:
-        raise RequestEntityTooLarge
 
 
 def _check_update() -> Response | None:
@@ -78,7 +62,7 @@ def _check_query() -> Response | None:
     return None
 
 
-_CHECKS = (_check_size, _check_update, _check_query)
+_CHECKS = (_check_update, _check_query)
 
 
 def _refused(why: str) -> Response:

@@ -8,7 +8,7 @@ from pyspider.webui.app import app as stock_app
 
 from pyspider_zk.jobs.operations import GROUP_LIMIT
 from pyspider_zk.webui.instance import ClusterWebUI
-from pyspider_zk.webui.limits import MOST_BYTES, limited
+from pyspider_zk.webui.limits import limited
 
 REFUSED = {
     "rate": ["nan/nan", "1/inf", "-1/3", "1", "1/2/3", "fast/3", "/", ""],
@@ -49,36 +49,6 @@ def test_a_value_that_no_project_can_have_is_refused(
 @pytest.mark.parametrize(("name", "value"), TAKEN.items())
 def test_others_are_written(client: Any, name: str, value: str) -> None:
     assert update(client, name, value).status_code == 200
-
-
-def test_an_overlong_request_is_refused(client: Any) -> None:
-    answer = client.post("/update", data={"pk": "shop", "name": "group", "value": "g" * MOST_BYTES})
-
-    assert answer.status_code == 413
-
-
-@pytest.mark.parametrize(
-    ("method", "path"),
-    [
-        ("GET", "/"),
-        ("GET", "/counter"),
-        ("GET", "/queues"),
-        ("POST", "/nowhere"),
-        ("GET", "/tasks"),
-        ("GET", "/results?limit=x"),
-        ("POST", "/run"),
-        ("POST", "/debug/shop/save"),
-    ],
-)
-@pytest.mark.parametrize("kind", ["x-www-form-urlencoded", "json"])
-def test_an_overlong_body_is_refused_by_pages_that_would_not_read_it(
-    client: Any, method: str, path: str, kind: str
-) -> None:
-    body = b"a=" + b"x" * MOST_BYTES
-
-    answer = client.open(path, method=method, data=body, content_type=f"application/{kind}")
-
-    assert answer.status_code == 413
 
 
 @pytest.mark.parametrize("page", ["/active_tasks", "/results/dump/shop.json"])
