@@ -7,7 +7,6 @@ from edits import (
     fetcher,
     hostile,
     language,
-    libraries,
     listening,
     pages,
     processes,
@@ -25,7 +24,6 @@ from edits.edit import Edit, Span
 
 EDITS: tuple[Edit | Span, ...] = (
     *language.EDITS,
-    *libraries.EDITS,
     *processes.EDITS,
     *sqlite.EDITS,
     *databases.EDITS,

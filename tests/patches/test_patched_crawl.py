@@ -58,6 +58,7 @@ def test_a_site_is_crawled_over_redis(redis_spider: Spider, script: str) -> None
 
 
 @pytest.mark.redis
+@pytest.mark.filterwarnings("ignore:.*hmset:DeprecationWarning")
 def test_the_redis_taskdb_keeps_tasks(redis_url: str) -> None:
     from pyspider.database import connect_database
 
