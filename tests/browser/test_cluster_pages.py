@@ -239,6 +239,12 @@ def test_a_press_on_next_outlives_a_list_that_grows(page: Page) -> None:
     expect(page).to_have_url(re.compile("offset=50$"))
 
 
+def test_a_page_behind_the_lists_end_leads_to_the_first(page: Page) -> None:
+    open_page(page, "projects?offset=5000")
+    expect(page.locator("#pager")).to_contain_text("1 to")
+    expect(page).to_have_url(re.compile("/projects$"))
+
+
 @pytest.mark.parametrize(("failed", "typed"), [(1, "blog"), (2, "2")])
 def test_deleting_is_retried_only_once_it_is_typed(
     page: Page, failed: int, typed: str, picture: Picture

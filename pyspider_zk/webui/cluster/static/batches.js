@@ -56,13 +56,8 @@ function choose(id) {
 }
 
 function show(data) {
-  if (data.total && data.offset >= data.total) {
-    go(0);
-    return;
-  }
+  if (!pager(data, SIZE, go)) return;
   table.show(data.items, (each) => (each.id === state.id ? "chosen" : ""));
-  byId("empty").hidden = data.total > 0;
-  pager(data.total, data.offset, SIZE, data.items.length, go);
   detail(data.chosen);
 }
 

@@ -28,14 +28,9 @@ const page = live(() => ask("/dead-letters", { query: { offset: state.offset, li
 
 function show(data) {
   last = data;
-  if (data.total && data.offset >= data.total) {
-    go(0);
-    return;
-  }
+  if (!pager(data, SIZE, go)) return;
   selection.list(data.items.map((each) => each.tag), data.total);
   table.show(data.items, (each) => (selection.has(each.tag) ? "chosen" : ""));
-  byId("empty").hidden = data.total > 0;
-  pager(data.total, data.offset, SIZE, data.items.length, go);
 }
 
 function go(offset) {

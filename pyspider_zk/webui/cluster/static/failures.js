@@ -58,14 +58,9 @@ const page = live(load, show);
 bind(byId("filters"), state, () => go(0));
 
 function show(data) {
-  if (data.total && data.offset >= data.total) {
-    go(0);
-    return;
-  }
+  if (!pager(data, SIZE, go)) return;
   now = data.at;
   kinds.show(data.items, (each) => (each.kind === state.kind && each.callback === state.of && String(each.status_code) === state.code ? "chosen" : ""));
-  pager(data.total, data.offset, SIZE, data.items.length, go);
-  byId("empty").hidden = data.total > 0;
   say(byId("empty"), Object.values(filter()).some(Boolean) ? "No failure matches." : "Nothing fails.");
   byId("failed").hidden = !data.failed;
   if (!data.failed) return;

@@ -11,15 +11,24 @@ const button = (title) =>
 // The elements are kept, so that focus and clicks survive updates.
 const [previous, where, next] = [button("Previous"), h("span", {}), button("Next")];
 
-/** Show the position in the list; go(offset) is called for another page. */
-export function pager(total, offset, size, shown, go) {
+/**
+ * Show the position of a page of the API in the list, and hide what is said of an empty one. go(offset) is called
+ * for another page; at once, with false returned, if the list has become shorter and ends before this one.
+ */
+export function pager({ items, total, offset }, size, go) {
+  if (total && offset >= total) {
+    go(0);
+    return false;
+  }
   turn = go;
   if (!where.isConnected) byId("pager").append(previous, where, next);
   previous.value = Math.max(0, offset - size);
   previous.disabled = offset <= 0;
   next.value = offset + size;
   next.disabled = offset + size >= total;
-  say(where, total ? `${count(offset + 1)} to ${count(offset + shown)} of ${count(total)}` : "none");
+  say(where, total ? `${count(offset + 1)} to ${count(offset + items.length)} of ${count(total)}` : "none");
+  byId("empty").hidden = total > 0;
+  return true;
 }
 
 /** The pages of a list with cursors, by the buttons *Older* and *Latest*; go() is called for another page. */

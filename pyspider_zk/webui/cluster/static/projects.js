@@ -92,17 +92,11 @@ function order(sort) {
 
 function show(data) {
   last = data;
-  if (data.total && data.offset >= data.total) {
-    go(0);
-    return;
-  }
+  if (!pager(data, SIZE, go)) return;
   selection.list(data.items.map((each) => each.name), state.trouble ? 0 : data.total); // no batch knows of troubles
   table.show(data.items, (each) => (selection.has(each.name) ? "chosen" : ""));
-  pager(data.total, data.offset, SIZE, data.items.length, go);
-  const empty = byId("empty");
-  empty.hidden = data.total > 0;
   const filtered = state.trouble || Object.values(filter()).some(Boolean);
-  say(empty, filtered ? "No project matches." : "There are no projects yet.");
+  say(byId("empty"), filtered ? "No project matches." : "There are no projects yet.");
 }
 
 // --- operations ---

@@ -18,19 +18,15 @@ let table;
 
 const page = live(() => ask("/results", { query: { project: name, offset: state.offset, limit: SIZE } }), show, RARELY);
 
-function show({ items, total, offset }) {
-  if (total && offset >= total) {
-    go(0);
-    return;
-  }
+function show(data) {
+  if (!pager(data, SIZE, go)) return;
+  const { items } = data;
   const common = Object.keys(items[0]?.fields ?? {}).filter((each) => items.every(({ fields }) => each in fields)).sort().slice(0, MOST_COLUMNS);
   if (columns?.join() !== common.join()) {
     columns = common;
     table = made();
   }
   table.show(items);
-  pager(total, offset, SIZE, items.length, go);
-  byId("empty").hidden = total > 0;
 }
 
 function made() {
