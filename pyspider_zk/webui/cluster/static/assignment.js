@@ -1,6 +1,6 @@
 import { read, write } from "./address.js";
 import { ask } from "./api.js";
-import { byId, h, say } from "./dom.js";
+import { byId, differs, h, say } from "./dom.js";
 import { count, plural } from "./format.js";
 import { live } from "./live.js";
 import { pairsTable } from "./moves.js";
@@ -106,9 +106,7 @@ function changes(members) {
     ["joins=1", "one member joins"], ["joins=2", "two members join"], ["joins=3", "three members join"],
     ...members.map((each) => [`leaves=${each.number}`, `member ${each.number} leaves`]),
   ];
-  const sign = JSON.stringify(wanted);
-  if (select.dataset.sign === sign) return;
-  select.dataset.sign = sign;
+  if (!differs(select, wanted)) return;
   const value = select.value || state.change;
   select.replaceChildren(...wanted.map(([key, title]) => h("option", { value: key }, title)));
   if (wanted.some(([key]) => key === value)) select.value = value;
@@ -159,9 +157,7 @@ const sentence = (total) => (total ? `${plural(total, "slot")} would move; they 
 function showPairs(pairs, kind, number) {
   const box = byId("preview-more");
   const member = kind === "leaves" && last.members.find((each) => each.number === number && !each.draining);
-  const sign = JSON.stringify([pairs, kind, member && number]);
-  if (box.dataset.sign === sign) return;
-  box.dataset.sign = sign;
+  if (!differs(box, [pairs, kind, member && number])) return;
   const parts = [
     pairs.length > 0 && pairsTable(pairs),
     kind === "joins" && h("p", {}, "Start a scheduler with the same settings: it joins by itself."),

@@ -2,7 +2,7 @@ import { projectPage, read, write } from "./address.js";
 import { ask, post } from "./api.js";
 import { about, ended, projects, state as stateOf, summary } from "./batch.js";
 import { progress } from "./charts.js";
-import { dialog } from "./dialog.js";
+import { dialog, notice } from "./dialog.js";
 import { byId, h, say } from "./dom.js";
 import { count, plural, when } from "./format.js";
 import { live } from "./live.js";
@@ -154,11 +154,5 @@ async function retry(batch) {
   });
   if (!again) return;
   choose(again.id);
-  if (ended(again)) await dialog({
-    title: "It was retried before",
-    content: h("p", {}, "Here is what became of that. What has failed then, too, is retried from there."),
-    confirm: "Close",
-    dismiss: null,
-    accept: () => true,
-  });
+  if (ended(again)) notice("It was retried before", h("p", {}, "Here is what became of that. What has failed then, too, is retried from there."));
 }

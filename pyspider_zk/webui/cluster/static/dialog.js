@@ -1,4 +1,4 @@
-// The dialog that asks for confirmation.
+// The dialog that asks for confirmation, or only tells something.
 
 import { byId, h, say } from "./dom.js";
 
@@ -57,3 +57,6 @@ export function dialog({ title, content, confirm, busy = confirm, dismiss = "Can
     (form.querySelector("input:not([type=checkbox])") ?? go).focus();
   });
 }
+
+/** Tell something in the page's dialog; resolves once it is closed. */
+export const notice = (title, ...content) => dialog({ title, content, confirm: "Close", dismiss: null, accept: () => undefined });

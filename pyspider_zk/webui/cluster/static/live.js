@@ -1,6 +1,6 @@
 // Updates of a page, and the display of its age and of what is missing.
 
-import { byId, h, say } from "./dom.js";
+import { byId, differs, h, say } from "./dom.js";
 import { age } from "./format.js";
 
 const EVERY = 2000; // milliseconds
@@ -90,7 +90,5 @@ function report({ missing, some, changed }) {
   const known = changed ? " Below is the previous data." : " Below is the last known data.";
   const text = `${missing.map((each) => each.replace(/\.$/, "")).join("; ")}.${some ? known : ""}`;
   box.hidden = !missing.length;
-  if (box.dataset.text === text) return;
-  box.dataset.text = text;
-  box.replaceChildren(...(missing.length ? [h("strong", {}, "Missing: "), text] : []));
+  if (differs(box, text)) box.replaceChildren(...(missing.length ? [h("strong", {}, "Missing: "), text] : []));
 }

@@ -2,7 +2,7 @@
 
 import { ask, newId, post } from "./api.js";
 import { ended, summary } from "./batch.js";
-import { dialog } from "./dialog.js";
+import { dialog, notice } from "./dialog.js";
 import { byId, h, say } from "./dom.js";
 import { count, plural } from "./format.js";
 
@@ -110,7 +110,7 @@ export async function run({ name }, done) {
   }
 }
 
-export const refused = (operation, error) => dialog({ title: `Cannot ${operation === "refetch" ? "fetch again" : operation}`, content: h("p", { class: "fault" }, error.message), confirm: "Close", dismiss: null, accept: () => true });
+export const refused = (operation, error) => notice(`Cannot ${operation === "refetch" ? "fetch again" : operation}`, h("p", { class: "fault" }, error.message));
 
 /**
  * Ask for what an operation needs and for confirmation, have it done, and show how far it is.
@@ -122,7 +122,10 @@ export async function operate(operation, { selected, size, begun = () => {}, end
   if (FIELDS[operation] && !(await askArguments(request, size()))) return;
   const plan = await planned(request);
   if (!plan) return;
-  const batch = await confirm(request, plan);
+  const word = `${PHRASES[operation]} ${plural(plan.count, "project")}`;
+  const values = Object.entries(plan.arguments).map(([name, value]) => `${name} ${value}`).join(", ");
+  const about = `The batch has ${plural(plan.jobs, "job")}${values && operation !== "delete" ? `: ${values}` : ""}.`;
+  const batch = await confirm(request, plan, { title: `${word}?`, about, word });
   if (!batch) return;
   begun();
   await watch(batch, done);
@@ -146,21 +149,19 @@ function named({ count: all, names }) {
   return h("p", { class: "names" }, names.join(", ") + more);
 }
 
-function confirm(request, plan) {
-  const { operation } = request;
-  const isDelete = operation === "delete";
+/** Ask for confirmation of what is planned, which `about` explains, and have it done; word: of the button that does it. */
+function confirm(request, plan, { title, about, word }) {
+  const isDelete = request.operation === "delete";
   const id = newId(); // a repeated request with the same id is done once
-  const title = `${PHRASES[operation]} ${plural(plan.count, "project")}`;
-  const words = Object.entries(plan.arguments).map(([name, value]) => `${name} ${value}`).join(", ");
   return dialog({
-    title: `${title}?`,
+    title,
     content: [
       named(plan),
-      h("p", {}, `The batch has ${plural(plan.jobs, "job")}${words && !isDelete ? `: ${words}` : ""}.`),
+      h("p", {}, about),
       plan.faults.map((fault) => h("p", { class: "fault" }, fault)),
       isDelete && deletionContent(),
     ],
-    confirm: title,
+    confirm: word,
     busy: isDelete ? "Deleting…" : "Starting…",
     danger: isDelete,
     typed: isDelete && (plan.count === 1 ? plan.names[0] : String(plan.count)),
@@ -176,17 +177,7 @@ export async function refetch(what, asked, done) {
   const request = { operation: "refetch", ...asked };
   const plan = await planned(request);
   if (!plan) return;
-  const id = newId(); // a repeated request with the same id is done once
-  const batch = await dialog({
-    title: `Fetch ${what} again?`,
-    content: [
-      named(plan),
-      h("p", {}, "What is fetched again begins anew, with all its tries. Correct the script first, if it is at fault. Projects that do not run are reported as failed."),
-      plan.faults.map((fault) => h("p", { class: "fault" }, fault)),
-    ],
-    confirm: "Fetch again",
-    busy: "Starting…",
-    accept: () => post("/batches", { ...request, id, plan: plan.digest }),
-  });
+  const about = "What is fetched again begins anew, with all its tries. Correct the script first, if it is at fault. Projects that do not run are reported as failed.";
+  const batch = await confirm(request, plan, { title: `Fetch ${what} again?`, about, word: "Fetch again" });
   if (batch) await watch(batch, done);
 }

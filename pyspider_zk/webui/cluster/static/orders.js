@@ -3,32 +3,31 @@
 
 import { ask, post } from "./api.js";
 import { MODES } from "./banner.js";
-import { dialog } from "./dialog.js";
+import { dialog, notice } from "./dialog.js";
 import { h } from "./dom.js";
 import { plural } from "./format.js";
 import { movesContent } from "./moves.js";
 
 const text = (...words) => h("p", {}, ...words);
 const fault = (...words) => h("p", { class: "fault" }, ...words);
-const refuse = (title, why) => dialog({ title, content: why && fault(why), confirm: "Close", dismiss: null, accept: () => undefined });
 
-/** Ask for confirmation once it is known what would move; `describe` makes the dialog of that. */
-async function confirmMoves(title, query, describe) {
+/** Ask for confirmation, by a dialog that `request` shows, once it is known what would move. */
+async function confirmMoves(title, query, request) {
   let plan;
   try {
     plan = await ask("/assignment/preview", { query });
   } catch (error) {
-    return refuse(`Cannot ${title}`, error.message);
+    return notice(`Cannot ${title}`, fault(error.message));
   }
-  return dialog(describe(plan));
+  return request(plan);
 }
 
 /** members: those that run now. */
 export async function drain(number, members) {
   const member = members.find((each) => each.number === number);
-  if (!member) return refuse(`Member ${number} is not running any more`);
+  if (!member) return notice(`Member ${number} is not running any more`);
   const others = members.filter((each) => each.number !== number && !each.draining).length;
-  return confirmMoves(`drain member ${number}`, { leaves: number }, (plan) => ({
+  return confirmMoves(`drain member ${number}`, { leaves: number }, (plan) => dialog({
     title: `Drain member ${number}?`,
     content: [
       text(`Its ${plural(member.slots, "slot")} move to ${plural(others, "other member")}; then its process (${member.host}, ${member.pid}) ends. A supervisor may start it again. This cannot be undone.`),
@@ -48,7 +47,7 @@ const HELD = "No slot moves now: maintenance holds them, or nobody can take them
 /** member: as the page shows it; one that does not run has `gone`. */
 export function evict(member) {
   const { number } = member;
-  const request = (plan) => ({
+  const request = (plan) => dialog({
     title: `Evict member ${number}?`,
     content: [
       text(member.gone ? "It does not run. A member that takes this number gets no slots until it is admitted." : `Its ${plural(member.slots, "slot")} move to others, without asking it. Its process runs on and gets no slots until it is admitted.`),
@@ -59,7 +58,7 @@ export function evict(member) {
     danger: true,
     accept: () => post(`/members/${number}/evict`, {}),
   });
-  if (member.gone) return dialog(request(null));
+  if (member.gone) return request(null);
   return confirmMoves(`evict member ${number}`, { leaves: number }, request);
 }
 
@@ -75,7 +74,7 @@ const MAINTENANCE = { off: "End maintenance", on: "Turn maintenance on", hold: "
 
 /** mode: off, on or hold. */
 export function maintain(mode) {
-  const request = (plan) => ({
+  const request = (plan) => dialog({
     title: `${MAINTENANCE[mode]}?`,
     content: [
       text(MODES[mode]),
@@ -86,21 +85,21 @@ export function maintain(mode) {
     danger: mode === "hold",
     accept: () => post("/maintenance", { mode }),
   });
-  if (mode !== "off") return dialog(request(null));
+  if (mode !== "off") return request(null);
   return confirmMoves("end maintenance", { without_maintenance: true }, request);
 }
 
 /** maintenance: the mode now. Resolves with the beginning progress. */
 export function rebalance(maintenance) {
   return confirmMoves("rebalance", { without_maintenance: true }, (plan) => {
-    if (!plan.total) return { title: "Nothing would move", content: text("The slots are as even as they can be."), confirm: "Close", dismiss: null, accept: () => undefined };
+    if (!plan.total) return notice("Nothing would move", text("The slots are as even as they can be."));
     const suspended = maintenance !== "off" && text("Maintenance is suspended while they move, and goes on then.");
-    return {
+    return dialog({
       title: `Move ${plural(plan.total, "slot")}?`,
       content: [text("Owners hand them over one after the other; nothing is fetched twice."), movesContent(plan), suspended],
       confirm: `Move ${plural(plan.total, "slot")}`,
       accept: () => post("/assignment/rebalance", { plan: plan.digest }),
-    };
+    });
   });
 }
 
