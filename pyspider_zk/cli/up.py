@@ -26,6 +26,7 @@ from pyspider_zk.cli.target import (
 )
 from pyspider_zk.cluster.directory import Directory
 from pyspider_zk.cluster.orders import ScaleNode
+from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.components.signals import Interrupts, interrupts
 from pyspider_zk.components.wiring import names_zookeeper
 from pyspider_zk.config import SASL, Settings
@@ -36,6 +37,7 @@ from pyspider_zk.local.cluster import LocalCluster
 from pyspider_zk.local.plan import RENDERER_VARIABLE, ProcessPlan
 from pyspider_zk.rendering.chromium import chromium_program
 from pyspider_zk.terminal import cell, say, tell
+from pyspider_zk.zookeeper.connection import connected
 
 TICK = 0.2  # seconds between two looks at the processes of `up`
 POLL = 0.3  # seconds between two checks of scale
@@ -106,8 +108,8 @@ def up(
 def scale(options: dict[str, Any], schedulers: int, wait: bool, timeout: float) -> None:
     """Change how many schedulers a running `up` has."""
     settings = target(options).settings
-    with _scale_node(settings) as node:
-        node.set(schedulers)
+    with connected(settings) as connection:
+        ScaleNode(connection, Tree(settings.root)).set(schedulers)
     if wait:
         _await_members(settings, schedulers, timeout)
         click.echo(f"{schedulers} schedulers run")
@@ -188,10 +190,11 @@ def _run(cluster: LocalCluster, wish: int | None, console: Console, signals: Int
         tell(console, f"Metrics: see {cluster.plan.targets}")
     where = ClusterTarget(cluster.settings, cluster.addresses.message_queue)
     with (
-        _scale_node(cluster.settings) as node,
+        connected(cluster.settings) as connection,
         Observer(where) as observer,
         screen(observer.read, console) as show,
     ):
+        node = ScaleNode(connection, Tree(cluster.settings.root))
         if wish is not None:
             node.set(wish)
         refreshed = 0.0
@@ -241,16 +244,6 @@ def _seen(look: Callable[[], RenderableType]) -> RenderableType:
         return "The schedulers are starting ..."
     except ClusterError as error:
         return cell(error)
-
-
-@contextmanager
-def _scale_node(settings: Settings) -> Iterator[ScaleNode]:
-    node = ScaleNode(settings)
-    node.start()
-    try:
-        yield node
-    finally:
-        node.stop()
 
 
 def _await_members(settings: Settings, schedulers: int, timeout: float) -> None:

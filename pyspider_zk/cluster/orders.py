@@ -16,7 +16,6 @@ from pyspider_zk.cluster.event_log import EventLog
 from pyspider_zk.cluster.events import Event, EventKind
 from pyspider_zk.cluster.records import decode_scale, no_cluster
 from pyspider_zk.cluster.tree import Tree
-from pyspider_zk.config import Settings
 from pyspider_zk.errors import BadMessage, Conflict
 from pyspider_zk.zookeeper.connection import Connection
 from pyspider_zk.zookeeper.errors import BadVersionError, NoNodeError
@@ -209,17 +208,9 @@ class ScaleNode:
     Threads: any; calls block for some seconds at most and raise ``Unavailable``.
     """
 
-    def __init__(self, settings: Settings) -> None:
-        self._connection = Connection(settings)
-        self._path = Tree(settings.root).scale
-
-    def start(self) -> None:
-        """Connect."""
-        self._connection.start()
-
-    def stop(self) -> None:
-        """Disconnect."""
-        self._connection.stop()
+    def __init__(self, connection: Connection, tree: Tree) -> None:
+        self._connection = connection
+        self._path = tree.scale
 
     def get(self) -> int | None:
         """Return the requested number, None without a readable request."""

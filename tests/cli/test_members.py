@@ -11,7 +11,9 @@ import pytest
 from pyspider.database import connect_database
 
 from pyspider_zk.cluster.orders import ScaleNode
+from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.config import Settings
+from pyspider_zk.zookeeper.connection import connected
 from tests.cli.conftest import Run, ended, hosts
 from tests.support.processes import PROGRAM, STOCK_PROGRAM, lines_until, process, rest
 from tests.support.secured_servers import authority
@@ -94,10 +96,8 @@ def test_all_refuses_a_cluster_with_other_slots_once(
 @pytest.mark.zk
 def test_scale_asks_the_up_that_runs_the_cluster(cluster: Settings, run: Run) -> None:
     assert run("scale", "4", "--no-wait", "--zookeeper", hosts(cluster)).exit_code == 0
-    node = ScaleNode(cluster)
-    node.start()
-    assert node.get() == 4
-    node.stop()
+    with connected(cluster) as connection:
+        assert ScaleNode(connection, Tree(cluster.root)).get() == 4
 
 
 @pytest.mark.zk

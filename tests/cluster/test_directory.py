@@ -188,15 +188,13 @@ def test_a_member_with_another_slot_count_is_refused(crew: Crew, settings: Setti
 
 
 @pytest.mark.zk
-def test_the_scale_is_what_was_asked_for_last(settings: Settings):
-    node = ScaleNode(settings)
-    node.start()
+def test_the_scale_is_what_was_asked_for_last(settings: Settings, connection: Connection):
+    node = ScaleNode(connection, Tree(settings.root))
 
     assert node.get() is None
     node.set(5)
     node.set(2)
     assert node.get() == 2
-    node.stop()
 
 
 A, B = MemberId(0, "a"), MemberId(1, "b")

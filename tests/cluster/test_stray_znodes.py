@@ -1,7 +1,5 @@
 """Znodes that somebody else wrote: they are passed over, named, and end nobody."""
 
-from dataclasses import replace
-
 import pytest
 from kazoo.security import make_digest_acl
 
@@ -271,14 +269,11 @@ def test_values_that_cannot_be_read_are_written_anew_by_who_can_prove_them(
 
 
 def test_a_number_of_schedulers_that_cannot_be_read_was_not_asked_for(settings, connection):
-    node = ScaleNode(replace(settings, root=settings.root))
-    node.start()
-    try:
-        for junk in (b"many", b"-3", b"\xff", b"1e9999", b"99999", b"9" * 400):
-            connection.ensure([Tree(settings.root).scale])
-            connection.set(Tree(settings.root).scale, junk)
-            assert node.get() is None
-        node.set(3)
-        assert node.get() == 3
-    finally:
-        node.stop()
+    tree = Tree(settings.root)
+    node = ScaleNode(connection, tree)
+    for junk in (b"many", b"-3", b"\xff", b"1e9999", b"99999", b"9" * 400):
+        connection.ensure([tree.scale])
+        connection.set(tree.scale, junk)
+        assert node.get() is None
+    node.set(3)
+    assert node.get() == 3
