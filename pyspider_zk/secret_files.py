@@ -7,8 +7,10 @@ import os
 import secrets
 import stat
 import tempfile
-from collections.abc import Iterable, MutableMapping
+from collections.abc import Iterable, Iterator, MutableMapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
 
 from pyspider_zk.errors import ConfigError
 
@@ -106,11 +108,35 @@ def make_cluster_secret(file: Path) -> Path:
     file = file.resolve()
     try:
         if not file.exists():
-            _put(file, secrets.token_urlsafe())
+            with suppress(FileExistsError), private_file(file, replace=False) as opened:
+                opened.write(f"{secrets.token_urlsafe()}\n".encode())
     except OSError as error:
         raise ConfigError([f"{file} cannot be written: {error.strerror}"]) from error
     read_cluster_secret(file)
     return file
+
+
+@contextmanager
+def private_file(file: Path, *, replace: bool) -> Iterator[IO[bytes]]:
+    """Give what the block writes as a file for its owner only, complete or not at all.
+
+    Args:
+        replace: it takes the place of one that is there.
+
+    Raises:
+        FileExistsError: one is there, and stays.
+        OSError: it cannot be written.
+    """
+    handle, draft = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}-")  # mode 0600
+    try:
+        with open(handle, "wb") as opened:
+            yield opened
+            opened.flush()
+            os.fsync(opened.fileno())
+        (os.replace if replace else os.link)(draft, file)
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(draft)
 
 
 def check_cluster_secret(secret: str) -> str:
@@ -170,15 +196,3 @@ def _text(path: str, held: bytes) -> str:
     if not secret or not secret.isprintable():
         raise ValueError(f"{path} must hold the secret in one line")
     return secret
-
-
-def _put(file: Path, secret: str) -> None:
-    handle, draft = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}-")  # mode 0600
-    try:
-        with open(handle, "w", encoding="ascii") as opened:
-            opened.write(secret + "\n")
-        os.link(draft, file)
-    except FileExistsError:
-        return
-    finally:
-        os.unlink(draft)

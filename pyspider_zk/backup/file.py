@@ -12,8 +12,6 @@ import base64
 import binascii
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
@@ -22,6 +20,7 @@ import msgspec
 
 from pyspider_zk.backup.content import LARGEST_ZNODE, MOST_ZNODES, Backup, check_backup
 from pyspider_zk.errors import BadMessage, ConfigError
+from pyspider_zk.secret_files import private_file
 
 FORMAT, VERSION = "pyspider-zk backup", 1
 LONGEST_LINE = 2 * LARGEST_ZNODE  # bytes, with the data in Base64
@@ -57,15 +56,8 @@ def write_backup(path: Path, backup: Backup) -> None:
         ConfigError: the file exists, or cannot be written.
     """
     try:
-        handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")  # mode 600
-        try:
-            with open(handle, "wb") as file:
-                _write_lines(file, backup)
-                file.flush()
-                os.fsync(file.fileno())
-            os.link(draft, path)
-        finally:
-            os.unlink(draft)
+        with private_file(path, replace=False) as file:
+            _write_lines(file, backup)
     except FileExistsError:
         raise ConfigError([f"{path} exists already: name another file"]) from None
     except OSError as error:

@@ -17,13 +17,12 @@ from urllib.parse import quote
 
 from pyspider_zk.config import ENV_PREFIX, Settings
 from pyspider_zk.errors import ClusterError, ConfigError
-from pyspider_zk.secret_files import read_cluster_secret, without_password
+from pyspider_zk.secret_files import private_file, read_cluster_secret, without_password
 
 USERNAME = "up"
 
 _LOCK = "up.lock"
 _NOTE = "up.json"
-_OURS = 0o600
 _OUR_FOLDER = 0o700
 _CUTTING = "#?\t\r\n"  # pyspider reads no path of an sqlite file with one of them as it is written
 _OPEN = "others can enter it: run `chmod 700 {}`, or name another folder with --data-path"
@@ -103,16 +102,8 @@ def announce(folder: Path, running: Running) -> None:
         name: without_password(value) if isinstance(value, str) else value
         for name, value in asdict(running).items()
     }
-    write_for_us(folder / _NOTE, json.dumps(record, indent=2) + "\n")
-
-
-def write_for_us(file: Path, text: str) -> None:
-    """Write a file that only our user may read; readers see either the old or the new file."""
-    draft = file.with_name(f"{file.name}.new")
-    draft.unlink(missing_ok=True)
-    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OURS), "w") as opened:
-        opened.write(text)
-    draft.replace(file)
+    with private_file(folder / _NOTE, replace=True) as file:
+        file.write(f"{json.dumps(record, indent=2)}\n".encode())
 
 
 def withdraw(folder: Path) -> None:

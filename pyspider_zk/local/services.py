@@ -18,7 +18,7 @@ from pyspider_zk.errors import Unavailable
 from pyspider_zk.listening import LOOPBACK
 from pyspider_zk.local import programs
 from pyspider_zk.local.child import Child, rotate, tail
-from pyspider_zk.local.folder import write_for_us
+from pyspider_zk.secret_files import private_file
 
 PORTS_TO_TRY = 5
 PROBE_PAUSE = 0.05  # seconds
@@ -280,7 +280,8 @@ class RedisServer(Server):
         """Write who may log in; of the password its hash, so that it stands in one place only."""
         file = self.folder / "users.acl"
         known = hashlib.sha256(self._password.encode()).hexdigest()
-        write_for_us(file, f"user default on #{known} ~* &* +@all\n")
+        with private_file(file, replace=True) as opened:
+            opened.write(f"user default on #{known} ~* &* +@all\n".encode())
         return file
 
     def _answers(self, port: int, pid: int) -> bool:

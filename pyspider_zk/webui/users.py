@@ -4,9 +4,8 @@ import fcntl
 import os
 import secrets
 import stat
-import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
@@ -15,6 +14,7 @@ import msgspec
 from werkzeug.security import generate_password_hash
 
 from pyspider_zk.errors import BadRequest, ConfigError, NotFound
+from pyspider_zk.secret_files import private_file
 from pyspider_zk.zookeeper.codec import decoder
 
 LONGEST_NAME = 64
@@ -166,16 +166,7 @@ def _locked(path: Path) -> Iterator[Users]:
 def _write(path: Path, users: Users) -> None:
     """Replace the file at once; a reader finds the old one or the new one."""
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # mode 0600
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(msgspec.json.format(msgspec.json.encode(users)) + b"\n")
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(name, path)
-        except BaseException:
-            with suppress(FileNotFoundError):
-                os.unlink(name)
-            raise
+        with private_file(path, replace=True) as file:
+            file.write(msgspec.json.format(msgspec.json.encode(users)) + b"\n")
     except OSError as error:
         raise ConfigError([f"users: {path}: {error.strerror}"]) from error
