@@ -5,7 +5,6 @@ And how its application is given them: settings and attributes, until a block en
 
 import functools
 import logging
-import threading
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from http import HTTPStatus
@@ -49,20 +48,22 @@ class ShownProjects:
 
     One row that was not written by pyspider's editor would fail every page that lists projects.
 
-    Threads: any; each has its own copy of the database, if the database can be copied.
+    Threads: any.
+
+    Attributes:
+        original: the database itself.
     """
 
     def __init__(self, projectdb: Any) -> None:
-        self._original = projectdb
-        self._local = threading.local()
+        self.original = projectdb
         self._said = False
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._database(), name)
+        return getattr(self.original, name)
 
     def get_all(self, fields: Any = None) -> Iterator[dict[str, Any]]:
         """Yield all projects; rows without a name are left out, which is logged once."""
-        for row in self._database().get_all(fields=fields):
+        for row in self.original.get_all(fields=fields):
             found = shown(row)
             if found is not None:
                 yield found
@@ -72,23 +73,12 @@ class ShownProjects:
 
     def get(self, name: str, fields: Any = None) -> dict[str, Any] | None:
         """Return a project, None if there is none of that name."""
-        row = self._database().get(name, fields=fields)
+        row = self.original.get(name, fields=fields)
         return shown(row) if row else None
 
-    @property
-    def original(self) -> Any:
-        """The database itself."""
-        return self._original
-
     def copy(self) -> "ShownProjects":
-        """Return another one."""
-        return ShownProjects(self._original)
-
-    def _database(self) -> Any:
-        if not hasattr(self._local, "database"):
-            copied = getattr(self._original, "copy", None)
-            self._local.database = copied() if copied else self._original
-        return self._local.database
+        """Return one with connections of its own."""
+        return ShownProjects(self.original.copy())
 
 
 @contextmanager

@@ -33,16 +33,16 @@ class SavingProjects(ShownProjects):
 
     def insert(self, name: str, obj: Mapping[str, Any]) -> None:
         """Add a project."""
-        self._database().insert(name, obj)
+        self.original.insert(name, obj)
         self._keep(name, None, obj["script"])
 
     def update(self, name: str, obj: Mapping[str, Any] | None = None, **more: Any) -> Any:
         """Change columns of a project; return what the database returns."""
         changes = {**(obj or {}), **more}
         if "script" not in changes:
-            return self._database().update(name, changes)
+            return self.original.update(name, changes)
         before = self.get(name, ["script", "updatetime"])
-        found = self._database().update(name, changes)
+        found = self.original.update(name, changes)
         if before and found:
             self._keep(name, before, changes["script"])
         return found

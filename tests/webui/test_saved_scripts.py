@@ -64,7 +64,7 @@ def test_what_was_written_past_the_web_ui_is_kept_when_it_is_replaced(
     client: Client, ui: ClusterWebUI, versions: ScriptVersions
 ) -> None:
     send(client, "POST", "/debug/p/save", data={"script": "edited"})
-    ui.config["projectdb"]._database().update("p", {"script": "by SQL"})
+    ui.config["projectdb"].original.update("p", {"script": "by SQL"})
     send(client, "POST", "/debug/p/save", data={"script": "last"})
     assert [script for script, _ in told(versions, "p")] == ["last", "by SQL", "edited", "old"]
 
@@ -72,7 +72,7 @@ def test_what_was_written_past_the_web_ui_is_kept_when_it_is_replaced(
 def test_a_version_that_cannot_be_kept_undoes_no_save_and_is_logged(
     client: Client, ui: ClusterWebUI, caplog: pytest.LogCaptureFixture
 ) -> None:
-    ui.config["projectdb"]._database()._execute('CREATE TABLE "pyspider-zk-scripts" (x)')
+    ui.config["projectdb"].original._execute('CREATE TABLE "pyspider-zk-scripts" (x)')
     send(client, "POST", "/debug/p/save", data={"script": "secret"})
     assert ui.config["projectdb"].get("p")["script"] == "secret"
     assert "the script of p is saved, but its versions are not" in caplog.text

@@ -214,7 +214,7 @@ def test_what_is_not_there_is_not_found(client: Any) -> None:
 
 
 def test_versions_that_cannot_be_read_are_told(client: Any, ui: ClusterWebUI) -> None:
-    ui.config["projectdb"]._database()._execute('CREATE TABLE "pyspider-zk-scripts" (x)')
+    ui.config["projectdb"].original._execute('CREATE TABLE "pyspider-zk-scripts" (x)')
     assert put(client, "p", ONE).status_code == 201
     assert "cannot be used" in ask(client, "p/versions", 503)["detail"]
 
