@@ -15,7 +15,7 @@ from werkzeug.security import check_password_hash
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import ConfigError
 from pyspider_zk.listening import Listener, check_listening, is_loopback
-from pyspider_zk.webui.users import Role, read_users
+from pyspider_zk.webui.users import Role, User, read_users
 
 logger = logging.getLogger(__name__)
 
@@ -70,37 +70,26 @@ def configured(config: Mapping[str, Any]) -> dict[str, Account]:
 
 
 class FileAccounts:
-    """The accounts of a user file, read again when it changes. Threads: any.
+    """The accounts of a user file as it is now. Threads: any.
 
     After the start, nobody in a file that cannot be read can log in, and an error is logged.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._seen: tuple[int, ...] = ()
-        self._accounts: Accounts = {}
+        self._fault = ""
 
     def read(self) -> Accounts:
         """Return the accounts by name."""
-        seen = self._stamp()
-        if seen != self._seen:
-            self._accounts = self._loaded()
-            self._seen = seen
-        return self._accounts
-
-    def _stamp(self) -> tuple[int, ...]:
-        try:
-            found = self._path.stat()
-        except OSError:
-            return (-1,)
-        return found.st_mtime_ns, found.st_ctime_ns, found.st_ino, found.st_size, found.st_mode
-
-    def _loaded(self) -> Accounts:
+        users: Mapping[str, User] = {}
+        fault = ""
         try:
             users = read_users(self._path).users
         except ConfigError as error:
-            logger.error("nobody of the user file can log in: %s", error)
-            return {}
+            fault = str(error)
+        if fault and fault != self._fault:
+            logger.error("nobody of the user file can log in: %s", fault)
+        self._fault = fault
         return {
             name: Account(name, user.role, user.password, hashed=True)
             for name, user in users.items()

@@ -53,6 +53,20 @@ def logins(clock: Clock, path: Path) -> Logins:
     return Logins(accounts, Throttle(clock), LoginSessions(read_users(path).key, clock))
 
 
+def test_a_file_that_cannot_be_read_lets_nobody_in_and_each_fault_is_logged_once(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    accounts = FileAccounts(path)
+    for mode, found in ((0o600, ["olga"]), (0o644, []), (0o600, ["olga"]), (0o644, [])):
+        path.chmod(mode)
+        assert [list(accounts.read()) for _ in range(3)] == [found] * 3
+    path.unlink()
+    assert accounts.read() == {}
+    told = [record.getMessage() for record in caplog.records]
+    assert [sum(text in each for each in told) for text in ("chmod 600", "No such file")] == [2, 1]
+    assert len(told) == 3
+
+
 def basic(name: str, password: str, peer: str = "192.0.2.1") -> dict[str, Any]:
     coded = b64encode(f"{name}:{password}".encode()).decode()
     return {"HTTP_AUTHORIZATION": f"Basic {coded}", "REMOTE_ADDR": peer}
