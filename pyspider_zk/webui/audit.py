@@ -14,6 +14,7 @@ from urllib.parse import unquote
 
 from flask import Response, request
 from werkzeug.exceptions import RequestEntityTooLarge
+from werkzeug.test import run_wsgi_app
 
 from pyspider_zk.cluster.events import Event, EventKind
 from pyspider_zk.errors import ClusterError
@@ -86,17 +87,14 @@ class AuditedDav:
         """Answer, and write an event if the request was to change something."""
         if environ["REQUEST_METHOD"] not in _DAV:
             return self._application(environ, start)
-        status = [HTTPStatus.INTERNAL_SERVER_ERROR.value]  # unless there is an answer
-
-        def begin(line: str, headers: list[tuple[str, str]], *info: Any) -> Any:
-            status[:] = [int(line.split()[0])]
-            return start(line, headers, *info)
-
+        status = str(HTTPStatus.INTERNAL_SERVER_ERROR.value)  # unless there is an answer
         try:
             with self._flask_app.request_context(environ):  # so that it is known who saves
-                return _whole(self._application(environ, begin))
+                body, status, headers = run_wsgi_app(self._application, environ, buffered=True)
         finally:
-            self._tell(environ, status[0])
+            self._tell(environ, int(status.split()[0]))
+        start(status, list(headers))
+        return body
 
     def _tell(self, environ: "WSGIEnvironment", status: int) -> None:
         method, projects = environ["REQUEST_METHOD"], _projects(environ)
@@ -165,12 +163,3 @@ def _projects(environ: "WSGIEnvironment") -> list[str]:
 
 def _name(project: str) -> str:
     return project[:PROJECT_NAME_LIMIT]
-
-
-def _whole(answer: Iterable[bytes]) -> list[bytes]:
-    try:
-        return list(answer)
-    finally:
-        close = getattr(answer, "close", None)
-        if close is not None:
-            close()
