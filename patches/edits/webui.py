@@ -230,8 +230,14 @@ EDITS = (
     ),
     Span(
         _TASK,
-        "@app.route('/task/<taskid>')",
+        "from flask import abort, render_template, request, json\n",
         "@app.route('/task/<taskid>.json')",
+        "from flask import abort, request, json\n"
+        "\n"
+        "from pyspider.libs import utils\n"
+        "from .app import app\n"
+        "from .cluster_pages import lead_to\n"
+        "\n\n"
         "@app.route('/task/<path:taskid>', merge_slashes=False)\n"
         "def task(taskid):\n"
         "    if ':' not in taskid:\n"
@@ -257,18 +263,6 @@ EDITS = (
     ),
     Edit(_TASK, "\napp.template_filter('format_date')(utils.format_date)", "", _NARROW),
     Edit(
-        _TASK,
-        "from flask import abort, render_template, request, json\n",
-        "from flask import abort, request, json\n",
-        _NARROW,
-    ),
-    Edit(
-        _TASK,
-        "from .app import app\n",
-        "from .app import app\nfrom .cluster_pages import lead_to\n",
-        _NARROW,
-    ),
-    Edit(
         "pyspider/webui/index.py",
         "login.current_user.is_active()",
         "login.current_user.is_active",
@@ -277,23 +271,17 @@ EDITS = (
     ),
     Span(
         _RESULT,
-        "@app.route('/results')",
+        "from flask import render_template, request, json\n",
         "@app.route('/results/dump/<project>.<_format>')",
+        "from flask import request\n"
+        "from flask import Response\n"
+        "from .app import app\n"
+        "from .cluster_pages import lead_to\n"
+        "from pyspider.libs import result_dump\n"
+        "\n\n"
         "@app.route('/results')\n"
         "def result():\n"
         "    return lead_to('results', project=request.args.get('project', ''))\n\n\n",
-        _NARROW,
-    ),
-    Edit(
-        _RESULT,
-        "from flask import render_template, request, json\n",
-        "from flask import request\n",
-        _NARROW,
-    ),
-    Edit(
-        _RESULT,
-        "from .app import app\n",
-        "from .app import app\nfrom .cluster_pages import lead_to\n",
         _NARROW,
     ),
     Edit(
