@@ -39,7 +39,7 @@ from pyspider_zk.components.wiring import (
 from pyspider_zk.databases.connecting import wait_for_databases
 from pyspider_zk.errors import ClusterError, ConfigError
 from pyspider_zk.listening import HIGHEST_PORT, LOOPBACK, Listener, check_listening
-from pyspider_zk.rendering.chromium import chromium_program
+from pyspider_zk.rendering.chromium import Chromium, chromium_program
 from pyspider_zk.rendering.request import LISTENER as RENDERER
 from pyspider_zk.rpc import admission
 from pyspider_zk.webui import accounts
@@ -247,11 +247,11 @@ def renderer(host: str, port: int, pages: int, memory: int, chromium: str) -> No
     entry = admission.admission_of(settings, RENDERER, content_type="")
     entry.listen(host)
     program = chromium_program(os.environ, chromium)
-    from pyspider_zk.rendering.renderer import RendererPlan, run_renderer
+    from pyspider_zk.rendering.renderer import Renderer, run_renderer
 
-    plan = RendererPlan(program, pages, memory * 2**20)
+    made = Renderer(Chromium(program, memory * 2**20), pages, settings, entry)
     with _sharing("renderer"):
-        run_renderer(plan, settings, entry, host, port, current_data_path())
+        run_renderer(made, settings, host, port, current_data_path())
 
 
 def _loaded(path: object) -> object:

@@ -9,7 +9,6 @@ from asyncio import timeout_at
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
 from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from ssl import SSLContext
@@ -47,38 +46,26 @@ RESOLVERS = 4  # threads of one page that resolve names
 Answer = Callable[[HTTPServerRequest], Awaitable[Response]]
 
 
-@dataclass(frozen=True)
-class RendererPlan:
-    """What a renderer runs with.
-
-    Attributes:
-        program: of Chromium.
-        pages: that are open at the same time; others wait.
-        memory: bytes of all of Chromium's processes.
-    """
-
-    program: str
-    pages: int
-    memory: int
-
-
 class Renderer:
     """Renders what fetchers ask for, in the protocol of pyspider's PhantomJS.
 
     Args:
+        pages: that are open at the same time; others wait.
         entry: decides who may ask.
 
     Attributes:
         meter: of its pages.
     """
 
-    def __init__(self, plan: RendererPlan, settings: Settings, entry: CallAdmission) -> None:
+    def __init__(
+        self, chromium: Chromium, pages: int, settings: Settings, entry: CallAdmission
+    ) -> None:
         self._settings = settings
         self._admission = HttpAdmission(entry)
         self._is_guarded = entry.guarded
-        self._pages = plan.pages
-        self._places = asyncio.Semaphore(plan.pages)
-        self._chromium = Chromium(plan.program, plan.memory)
+        self._pages = pages
+        self._places = asyncio.Semaphore(pages)
+        self._chromium = chromium
         self._closing: set[asyncio.Task[None]] = set()
         self.meter = WorkMeter(ComponentKind.RENDERER, lambda: 0)
 
@@ -174,17 +161,11 @@ class Renderer:
 
 
 def run_renderer(
-    plan: RendererPlan,
-    settings: Settings,
-    entry: CallAdmission,
-    host: str,
-    port: int,
-    data: Path | None,
+    renderer: Renderer, settings: Settings, host: str, port: int, data: Path | None
 ) -> None:
     """Render until SIGTERM; what is asked for by then is answered. Main thread only.
 
     Args:
-        entry: of the port.
         data: pyspider's folder of data.
 
     Raises:
@@ -197,7 +178,7 @@ def run_renderer(
     except OSError as error:
         where = f"{host}:{port}"
         raise ClusterError(f"cannot listen at {where} ({error}): choose another --port") from error
-    renderer, stopped = Renderer(plan, settings, entry), Future[None]()
+    stopped = Future[None]()
 
     def stop() -> None:
         with suppress(InvalidStateError):

@@ -18,8 +18,8 @@ import pytest
 from pyspider.libs.http_server import bind
 
 from pyspider_zk.config import Settings
-from pyspider_zk.rendering.chromium import chromium_program
-from pyspider_zk.rendering.renderer import Renderer, RendererPlan
+from pyspider_zk.rendering.chromium import Chromium, chromium_program
+from pyspider_zk.rendering.renderer import Renderer
 from pyspider_zk.rendering.request import LISTENER
 from pyspider_zk.rpc.admission import admission_of
 from pyspider_zk.rpc.tls import server_tls
@@ -153,7 +153,7 @@ def rendering(
         program = chromium_program(os.environ)
     made = Settings(drain=5, **settings)
     entry = admission_of(made, LISTENER, content_type="")
-    renderer = Renderer(RendererPlan(program, pages, memory), made, entry)
+    renderer = Renderer(Chromium(program, memory), pages, made, entry)
     sockets, stopped = bind(LOOPBACK, port), Future[None]()
     serve = renderer.serve(sockets, stopped, server_tls(made))
     thread = threading.Thread(target=lambda: asyncio.run(serve))
