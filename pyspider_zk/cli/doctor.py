@@ -61,17 +61,18 @@ def doctor(ctx: click.Context, as_json: bool, strict: bool, lock: Path | None) -
         click.echo(json.dumps(as_dict(diagnosis)))
     else:
         console().print(table(diagnosis))
-    if diagnosis.count(Grade.FAILED) or (strict and diagnosis.count(Grade.WARNING)):
+    grades = _grades(diagnosis)
+    if grades[Grade.FAILED] or (strict and grades[Grade.WARNING]):
         raise SystemExit(1)
 
 
 def as_dict(diagnosis: Diagnosis) -> dict[str, Any]:
     """Return the form that ``doctor --json`` prints."""
     return {
-        **{grade.value: diagnosis.count(grade) for grade in Grade},
+        **_grades(diagnosis),
         "findings": [
             {"part": part, "grade": each.grade, "text": each.text, "remedy": each.remedy}
-            for part, each in diagnosis.findings
+            for part, each in diagnosis
         ],
     }
 
@@ -83,7 +84,7 @@ def table(diagnosis: Diagnosis) -> RenderableType:
         rows.add_column(name, no_wrap=True)
     rows.add_column("finding", overflow="fold")
     before = ""
-    for part, finding in diagnosis.findings:
+    for part, finding in diagnosis:
         named = Text("" if part == before else part, style="bold")
         rows.add_row(named, _grade(finding), _told(finding))
         before = part
@@ -100,8 +101,14 @@ def _told(finding: Finding) -> Text:
 
 
 def _headline(diagnosis: Diagnosis) -> str:
-    counts = (diagnosis.count(grade) for grade in (Grade.FAILED, Grade.WARNING, Grade.OK))
-    return "{} failed, {} warnings, {} ok".format(*counts)
+    grades = _grades(diagnosis)
+    return f"{grades['failed']} failed, {grades['warning']} warnings, {grades['ok']} ok"
+
+
+def _grades(diagnosis: Diagnosis) -> dict[str, int]:
+    """Return how many findings have each grade."""
+    found = [finding.grade for _, finding in diagnosis]
+    return {grade.value: found.count(grade) for grade in Grade}
 
 
 def _examined(ctx: click.Context, lock: Path | None) -> tuple[Installation, list[DoctorCheck]]:

@@ -3,10 +3,9 @@
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 
-from pyspider_zk.doctor.findings import DoctorCheck, Finding, Grade, failed
+from pyspider_zk.doctor.findings import DoctorCheck, Finding, failed
 from pyspider_zk.errors import ClusterError, ConfigError, brief
 
 PATIENCE = 30.0  # seconds for all checks
@@ -15,19 +14,8 @@ HIDDEN = "***"
 Hide = Callable[[str], str]
 
 
-@dataclass(frozen=True)
-class Diagnosis:
-    """What all checks found, in the order of the checks.
-
-    Attributes:
-        findings: with the part of the installation that each is about.
-    """
-
-    findings: Sequence[tuple[str, Finding]]
-
-    def count(self, grade: Grade) -> int:
-        """Return how many findings have a grade."""
-        return sum(finding.grade is grade for _, finding in self.findings)
+Diagnosis = Sequence[tuple[str, Finding]]
+"""What all checks found, in their order, with the part of the installation that each is about."""
 
 
 def examine(checks: Sequence[DoctorCheck], hide: Hide, patience: float = PATIENCE) -> Diagnosis:
@@ -41,13 +29,11 @@ def examine(checks: Sequence[DoctorCheck], hide: Hide, patience: float = PATIENC
         work = (number, check, done)
         threading.Thread(target=_work, args=work, name=check.part, daemon=True).start()
     found = dict(_awaited(done, len(checks), time.monotonic() + patience))
-    return Diagnosis(
-        [
-            (check.part, _hidden(finding, hide))
-            for number, check in enumerate(checks)
-            for finding in found.get(number, [_late(patience)])
-        ]
-    )
+    return [
+        (check.part, _hidden(finding, hide))
+        for number, check in enumerate(checks)
+        for finding in found.get(number, [_late(patience)])
+    ]
 
 
 def without(secrets: Collection[str]) -> Hide:

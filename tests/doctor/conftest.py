@@ -26,7 +26,7 @@ def examined(tmp_path: Path) -> Examine:
         rest = {**nothing, "data_path": tmp_path / "data", "lock": None, **given}
         it = Installation(settings or Settings(**NO_HURRY), **rest)
         chosen = [check for check in checks(it) if check.part == part]
-        return [finding for _, finding in examine(chosen, without(spellings(it))).findings]
+        return [finding for _, finding in examine(chosen, without(spellings(it)))]
 
     return examine_part
 
