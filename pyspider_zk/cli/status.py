@@ -14,7 +14,7 @@ from typing import Any, Self
 import click
 from pyspider.message_queue import connect_message_queue
 from rich.columns import Columns
-from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
@@ -151,33 +151,24 @@ class QueueCounts:
         self._ours.close()
 
 
-def picture(overview: Overview) -> RenderableType:
-    """Return an overview as tables, with the ages of this moment."""
-    return ClusterTables(overview.cluster, overview.queues, time.time())
+def picture(overview: Overview, width: int, now: float | None = None) -> RenderableType:
+    """Return an overview as tables; a narrow terminal gets fewer columns.
 
-
-@dataclass(frozen=True)
-class ClusterTables:
-    """The cluster as tables for rich; a narrow terminal gets fewer columns.
-
-    Attributes:
-        now: seconds since the epoch.
+    Args:
+        now: until when ages are counted, seconds since the epoch; None: until this moment.
     """
-
-    cluster: Cluster
-    queues: Mapping[str, int]
-    now: float
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        wide = options.max_width >= WIDE
-        yield cell(headline(self.cluster), "bold")
-        yield from _protocol(self.cluster)
-        yield _members(self.cluster, self.now, wide)
-        yield from _alerts(self.cluster)
-        tables = [_components(self.cluster, self.now, wide)]
-        if self.queues:
-            tables.append(_queues(self.queues))
-        yield Columns(tables, padding=(0, 3))
+    cluster, wide = overview.cluster, width >= WIDE
+    now = time.time() if now is None else now
+    tables = [_components(cluster, now, wide)]
+    if overview.queues:
+        tables.append(_queues(overview.queues))
+    return Group(
+        cell(headline(cluster), "bold"),
+        *_protocol(cluster),
+        _members(cluster, now, wide),
+        *_alerts(cluster),
+        Columns(tables, padding=(0, 3)),
+    )
 
 
 def headline(cluster: Cluster) -> str:
@@ -267,7 +258,8 @@ def _show(overview: Overview, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(overview.as_dict()))
     else:
-        console().print(picture(overview))
+        shown = console()
+        shown.print(picture(overview, shown.width))
     if overview.fault is not None:
         raise overview.fault
 
@@ -282,7 +274,7 @@ def _watch(where: ClusterTarget, as_json: bool) -> None:
             if live is None:
                 _show(overview, as_json)
             else:
-                live.update(picture(overview), refresh=True)
+                live.update(picture(overview, live.console.width), refresh=True)
             if ends.wait(REFRESH):
                 return
 

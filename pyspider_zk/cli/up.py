@@ -222,7 +222,7 @@ def screen(read: Callable[[], Overview], console: Console) -> Iterator[Callable[
     """Give the function that shows what is read: in place on a terminal, or a line per change."""
     if console.is_terminal:
         with Live(console=console, auto_refresh=False, transient=True) as live:
-            yield lambda: live.update(_seen(lambda: picture(read())), refresh=True)
+            yield lambda: live.update(_seen(lambda: picture(read(), console.width)), refresh=True)
         return
     last: RenderableType = ""
 

@@ -16,7 +16,8 @@ import pytest
 from pyspider.message_queue import connect_message_queue
 from rich.console import Console
 
-from pyspider_zk.cli.status import ClusterTables, Observer, Overview, QueueCounts
+from pyspider_zk.cli.status import Observer, Overview, QueueCounts
+from pyspider_zk.cli.status import picture as tables_of
 from pyspider_zk.cluster.records import (
     Assignment,
     Cluster,
@@ -201,7 +202,7 @@ def test_without_any_cluster_the_remedy_is_told(run: Run) -> None:
 def picture(found: Cluster, queues: Mapping[str, int], width: int = 160) -> str:
     console = Console(width=width)
     with console.capture() as captured:
-        console.print(ClusterTables(found, queues, 1000.0 + 3661))
+        console.print(tables_of(Overview(found, queues), width, 1000.0 + 3661))
     return captured.get()
 
 
