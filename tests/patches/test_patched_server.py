@@ -1,11 +1,13 @@
 """The server behind the web UI and the XML-RPC interfaces."""
 
+import socket
 import threading
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -102,6 +104,11 @@ def test_an_overlong_request_is_cut_off_before_the_application_sees_it() -> None
     with serving(application) as url:
         with pytest.raises(OSError, match=r"."):
             get(url, b"x" * (MOST_BYTES + 1))
+        place = urlsplit(url)
+        with socket.create_connection((place.hostname, place.port), DEADLINE) as link:
+            head = f"POST /long HTTP/1.1\r\nHost: x\r\nContent-Length: {MOST_BYTES + 1}\r\n\r\n"
+            link.sendall(head.encode())
+            assert link.recv(100).startswith(b"HTTP/1.1 413 ")
         get(f"{url}/after")
 
     assert seen == ["/after"]
