@@ -1,7 +1,6 @@
 """The command ``status``: a cluster and its queues at one moment, as tables or JSON."""
 
 import json
-import logging
 import signal
 import sys
 import threading
@@ -12,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import click
-from pyspider.message_queue import connect_message_queue
 from rich.columns import Columns
 from rich.console import Group, RenderableType
 from rich.live import Live
@@ -33,19 +31,14 @@ from pyspider_zk.cluster.records import Cluster, Component, Member
 from pyspider_zk.components.signals import on_signals
 from pyspider_zk.errors import ClusterError
 from pyspider_zk.groups.ids import MemberId
-from pyspider_zk.queues.back_off import BackOff
 from pyspider_zk.queues.connect import connect
-from pyspider_zk.queues.names import WORK_QUEUES
-from pyspider_zk.queues.resilient import ResilientQueue
+from pyspider_zk.queues.queue_sizes import DEAD_LETTERS, QueueSizes
 from pyspider_zk.terminal import cell
-
-logger = logging.getLogger(__name__)
 
 PATIENCE = 5.0  # seconds for ZooKeeper's first response
 REFRESH = 1.0  # seconds between two updates of --watch
 WIDE = 110  # columns of a terminal that shows everything
 _SHORT = 8  # digits that distinguish two incarnations
-_DEAD_LETTERS = "dead_letters"
 
 
 @with_global_options(zookeeper_option=ITS_ZOOKEEPER, message_queue=ITS_QUEUE)
@@ -93,7 +86,7 @@ class Observer:
     def __init__(self, target: ClusterTarget) -> None:
         self._directory = Directory(target.settings)
         url = target.message_queue
-        self._lengths = QueueCounts(url, target.settings.slots) if url else None
+        self._queues = connect(url, 0, target.settings.slots) if url else None
 
     def __enter__(self) -> Self:
         self._directory.start(PATIENCE)
@@ -101,8 +94,8 @@ class Observer:
 
     def __exit__(self, *_: object) -> None:
         self._directory.stop()
-        if self._lengths is not None:
-            self._lengths.close()
+        if self._queues is not None:
+            self._queues.close()
 
     def read(self) -> Overview:
         """Return the cluster, also while the message queue is unavailable.
@@ -112,43 +105,12 @@ class Observer:
             Mismatch: there is no cluster.
         """
         cluster = self._directory.read()
-        if self._lengths is None:
+        if self._queues is None:
             return Overview(cluster, {})
         try:
-            return Overview(cluster, self._lengths.read())
+            return Overview(cluster, QueueSizes(self._queues).read())
         except ClusterError as fault:
             return Overview(cluster, {}, fault)
-
-
-class QueueCounts:
-    """Counts the messages behind a message queue, which must be one that a cluster can use."""
-
-    def __init__(self, url: str, slots: int) -> None:
-        self._ours = connect(url, 0, slots)
-        # pyspider's queues may connect when they are made, so not before ours got an answer.
-        self._url = url
-        self._stock: dict[str, ResilientQueue] = {}
-
-    def read(self) -> dict[str, int]:
-        """Return the messages per queue; raises ``Unavailable`` if the message queue is."""
-        inbox = self._ours.inbox.lengths()
-        slots = self._ours.slot_queues.lengths()
-        lengths = {kind.value: inbox[kind] + slots[kind] for kind in slots}
-        return {**lengths, **self.stock(), _DEAD_LETTERS: self._ours.slot_queues.dead()}
-
-    def stock(self) -> dict[str, int]:
-        """Return the messages in the queues that stay pyspider's own, as ``read`` does."""
-        if not self._stock:
-            back_off = BackOff(logger, "its lengths are unknown")
-            self._stock = {
-                name: ResilientQueue(connect_message_queue(name, self._url), back_off)
-                for name in WORK_QUEUES
-            }
-        return {name: queue.qsize() for name, queue in self._stock.items()}
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._ours.close()
 
 
 def picture(overview: Overview, width: int, now: float | None = None) -> RenderableType:
@@ -241,7 +203,7 @@ def _components(cluster: Cluster, now: float, wide: bool) -> Table:
 def _queues(queues: Mapping[str, int]) -> Table:
     rows = table("queue", "messages", right=("messages",))
     for name, length in queues.items():
-        style = "red" if name == _DEAD_LETTERS and length else None
+        style = "red" if name == DEAD_LETTERS and length else None
         rows.add_row(cell(name), f"{length:,}", style=style)
     return rows
 

@@ -27,7 +27,6 @@ from pyspider_zk.errors import Refused, Unavailable
 from pyspider_zk.metrics.targets import on_free_port
 from pyspider_zk.queues.api import Queues
 from pyspider_zk.queues.connect import connect
-from pyspider_zk.queues.names import WORK_QUEUES
 from pyspider_zk.zookeeper.connection import Connection
 
 # Names under which ``ctx.obj`` has what pyspider's options have not.
@@ -89,12 +88,6 @@ def current_queues(settings: Settings) -> Queues:
     """
     limit = _options().get("queue_maxsize", os.environ.get("QUEUE_MAXSIZE", QUEUE_LIMIT))
     return connect(current_message_queue(), LINKS * int(limit), settings.slots)
-
-
-def current_stock_queues() -> dict[str, Any]:
-    """Return pyspider's queues between the other components, by name; none without a command."""
-    options = _options()
-    return {name: getattr(options, name) for name in WORK_QUEUES if name in options}
 
 
 def current_data_path() -> Path | None:

@@ -404,6 +404,9 @@ class WorkQueues(Protocol):
     Threads: any. All methods raise ``Unavailable`` if the message queue does not answer.
     """
 
+    def lengths(self) -> dict[str, int]:
+        """Return how many messages wait in each queue, without what is taken."""
+
     def takers(self, queue: str) -> set[str]:
         """Return who may have messages of a queue."""
 

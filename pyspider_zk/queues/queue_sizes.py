@@ -1,17 +1,12 @@
 """Queue sizes: how many messages wait, and for how long, in the cluster's queues and pyspider's."""
 
-import logging
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from pyspider_zk.errors import ClusterError, Unavailable
 from pyspider_zk.queues.api import Queues, SlotBacklog
-from pyspider_zk.queues.back_off import BackOff
-from pyspider_zk.queues.names import QueueKind, SlotQueue
-from pyspider_zk.queues.resilient import ResilientQueue
+from pyspider_zk.queues.names import SlotQueue
 from pyspider_zk.zookeeper.errors import OUTDATED
-
-logger = logging.getLogger(__name__)
 
 DEAD_LETTERS = "dead_letters"
 PARKED = "parked"
@@ -65,17 +60,10 @@ class Waiting(NamedTuple):
 
 
 class QueueSizes:
-    """Counter of messages. One thread.
+    """Counter of messages. Threads: any."""
 
-    Args:
-        queues: the cluster's.
-        stock: pyspider's own, by name; those that the cluster's replace are left out.
-    """
-
-    def __init__(self, queues: Queues, stock: Mapping[str, Any]) -> None:
+    def __init__(self, queues: Queues) -> None:
         self._queues = queues
-        self._stock = {name: each for name, each in stock.items() if name not in set(QueueKind)}
-        self._patient: dict[str, ResilientQueue] = {}
 
     def read(self) -> dict[str, int]:
         """Return the messages per queue, a kind of slot queue counting as one, and the dead.
@@ -86,8 +74,8 @@ class QueueSizes:
         inbox = self._queues.inbox.lengths()
         slots = self._queues.slot_queues.lengths()
         ours = {kind.value: inbox[kind] + slots[kind] for kind in slots}
-        stock = {name: each.qsize() for name, each in self._tamed().items()}
-        return {**ours, **stock, DEAD_LETTERS: self._queues.slot_queues.dead()}
+        work = self._queues.work.lengths()
+        return {**ours, **work, DEAD_LETTERS: self._queues.slot_queues.dead()}
 
     def look(self, missing: list[ClusterError]) -> Waiting:
         """Return all that waits; add what does not answer to the list.
@@ -99,15 +87,6 @@ class QueueSizes:
             return Waiting()
         backlog = answer_of(self._queues.slot_queues.backlog, missing)
         return Waiting(lengths, backlog, answer_of(self._queues.parking_lot.waiting, missing))
-
-    def _tamed(self) -> Mapping[str, ResilientQueue]:
-        """Return pyspider's queues; created late, because creating them may connect."""
-        if not self._patient:
-            back_off = BackOff(logger, "its lengths are unknown")
-            self._patient = {
-                name: ResilientQueue(each, back_off) for name, each in self._stock.items() if each
-            }
-        return self._patient
 
 
 def answer_of(ask: Callable[[], T], missing: list[ClusterError]) -> T | None:

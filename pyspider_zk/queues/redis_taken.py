@@ -130,6 +130,12 @@ class RedisWorkQueues:
     def __init__(self, keys: TypedKeys) -> None:
         self._keys = keys
 
+    def lengths(self) -> dict[str, int]:
+        """See `WorkQueues.lengths`."""
+        types = dict.fromkeys(WORK_QUEUES, "list")
+        lengths = self._keys.pipelined(types, lambda pipe: [pipe.llen(each) for each in types])
+        return dict(zip(WORK_QUEUES, lengths, strict=True))
+
     def takers(self, queue: str) -> set[str]:
         """See `WorkQueues.takers`."""
         key = takers_key(queue)

@@ -182,15 +182,6 @@ class ResilientQueue:
             self._back_off.failed(error)
             return True
 
-    def qsize(self) -> int:
-        """Return the number of messages.
-
-        Raises:
-            Unavailable: the message queue does not answer.
-        """
-        with self._access.asking():
-            return int(self._inner.qsize())
-
     def __str__(self) -> str:
         return str(self._access)
 

@@ -62,7 +62,6 @@ class Census:
         ownership: tells who leads, and reads the cluster.
         jobs: the cluster's job queue.
         queues: of its own: not all of what is asked may be asked beside the scheduler's loop.
-        stock: pyspider's queues, by name.
         lease: of this member, in seconds.
         on_look: called with each look, in the loop; with None while this member does not lead.
 
@@ -75,14 +74,13 @@ class Census:
         ownership: Ownership,
         jobs: JobQueue,
         queues: Queues,
-        stock: Mapping[str, object],
         lease: float,
         on_look: Callable[[ClusterLook | None], None] = lambda _look: None,
     ) -> None:
         self._ownership = ownership
         self._jobs = jobs
         self._queues = queues
-        self._sizes = QueueSizes(queues, stock)
+        self._sizes = QueueSizes(queues)
         self._lease = lease
         self._on_look = on_look
         self._leases = LeaseWatch()

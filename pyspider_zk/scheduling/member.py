@@ -22,7 +22,6 @@ from pyspider_zk.components.wiring import (
     current_limits,
     current_queues,
     current_settings,
-    current_stock_queues,
 )
 from pyspider_zk.config import Settings
 from pyspider_zk.databases.connecting import DATABASES
@@ -48,7 +47,7 @@ from pyspider_zk.scheduling.arrivals import Arrivals
 from pyspider_zk.scheduling.census import CensusMeasures
 from pyspider_zk.scheduling.engine import TaskEngine
 from pyspider_zk.scheduling.measures import SchedulerMeasures, lease_left
-from pyspider_zk.scheduling.member_services import NOT_JOINED, MemberServices, SurveyedQueues
+from pyspider_zk.scheduling.member_services import NOT_JOINED, MemberServices
 from pyspider_zk.scheduling.operation_answers import operation_functions
 from pyspider_zk.scheduling.round_pace import RoundPace, RoundTimes
 from pyspider_zk.scheduling.scheduler import SlotScheduler
@@ -368,8 +367,8 @@ class ClusterScheduler(TaskEngine):
         return ownership.alone or not (held or view.owned)
 
 
-def _surveyed(settings: Settings, queues: Queues | None) -> SurveyedQueues | None:
+def _surveyed(settings: Settings, queues: Queues | None) -> Queues | None:
     """Return the queues that the census counts; None if nobody wants to know."""
     if not (settings.metrics or settings.alert_webhook):
         return None
-    return SurveyedQueues(queues or current_queues(settings), current_stock_queues())
+    return queues or current_queues(settings)

@@ -1,8 +1,7 @@
 """Services of a member: what it does besides scheduling, from its join until it leaves."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import partial
 
 from pyspider_zk.cluster.event_archive import EventArchive, EventSearch
@@ -31,19 +30,6 @@ from pyspider_zk.zookeeper.connection import Connection
 NOT_JOINED = "this scheduler has not joined yet"
 
 
-@dataclass(frozen=True)
-class SurveyedQueues:
-    """The queues that the census counts messages in.
-
-    Attributes:
-        own: the cluster's, on connections of the census.
-        stock: pyspider's, by name.
-    """
-
-    own: Queues
-    stock: Mapping[str, object]
-
-
 class MemberServices:
     """Services of a member: it accepts batches, and carries out the jobs of its slots.
 
@@ -57,7 +43,7 @@ class MemberServices:
         local_jobs: where the scheduler's loop finds the jobs.
         wake: called when jobs have arrived.
         work: the queues of which is redelivered what dead workers had.
-        surveyed: what the census asks, and is closed after it; None: there is no census.
+        surveyed: the queues of the census, closed after it; None: there is no census.
 
     Attributes:
         runner: claims jobs; None before the start.
@@ -71,7 +57,7 @@ class MemberServices:
         local_jobs: LocalJobs,
         wake: Callable[[], None],
         work: WorkQueues,
-        surveyed: SurveyedQueues | None,
+        surveyed: Queues | None,
     ) -> None:
         self._settings = settings
         self._engine = engine
@@ -151,14 +137,9 @@ class MemberServices:
     def _take_census(self, ownership: Ownership, jobs: JobQueue) -> None:
         if self._surveyed is None:
             return
-        self._running.callback(self._surveyed.own.close)
+        self._running.callback(self._surveyed.close)
         self.census = Census(
-            ownership,
-            jobs,
-            self._surveyed.own,
-            self._surveyed.stock,
-            self._settings.lease,
-            self._follow_alerts(),
+            ownership, jobs, self._surveyed, self._settings.lease, self._follow_alerts()
         )
         self._running.callback(self.census.stop)
         self.census.start()

@@ -239,7 +239,7 @@ class ClusterWebUI:
         ):
             backend = Backend(
                 cluster=readings.read,
-                queues=QueueSizes(queues, self.config["queues"]),
+                queues=QueueSizes(queues),
                 batch_service=BatchService(projectdb, jobs, events, readings.read, settings.slots),
                 reports=reports,
                 scripts=scripts,

@@ -16,7 +16,7 @@ import pytest
 from pyspider.message_queue import connect_message_queue
 from rich.console import Console
 
-from pyspider_zk.cli.status import Observer, Overview, QueueCounts
+from pyspider_zk.cli.status import Observer, Overview
 from pyspider_zk.cli.status import picture as tables_of
 from pyspider_zk.cluster.records import (
     Assignment,
@@ -35,6 +35,7 @@ from pyspider_zk.local.services import RedisServer
 from pyspider_zk.queues.api import Message
 from pyspider_zk.queues.connect import connect
 from pyspider_zk.queues.names import QueueKind
+from pyspider_zk.queues.queue_sizes import QueueSizes
 from tests.cli.conftest import MEMBER, Run, announced, ended, hosts
 
 
@@ -329,9 +330,9 @@ def test_a_narrow_terminal_keeps_what_matters() -> None:
 @pytest.mark.usefixtures("redis_server")  # skip where it is missing
 def test_a_redis_that_goes_away_between_two_questions_is_told_as_such(tmp_path: Path) -> None:
     with RedisServer(tmp_path) as server:
-        lengths = QueueCounts(server.url, slots=8)
-        assert lengths.read()["scheduler2fetcher"] == 0
+        queues = connect(server.url, 0, slots=8)
+        assert QueueSizes(queues).read()["scheduler2fetcher"] == 0
 
     with pytest.raises(Unavailable):
-        lengths.stock()
-    lengths.close()
+        queues.work.lengths()
+    queues.close()

@@ -53,7 +53,7 @@ def test_who_is_not_let_in_is_told_so_and_how(guarded: str, username: str, passw
     with closing(connect(where, 0, 8)) as queues, pytest.raises(Refused) as refused:
         queues.inbox.lengths()
     with pytest.raises(Refused) as refused_too:
-        stock(where)[0].qsize()
+        stock(where)[0]._inner.qsize()
     for told in map(str, (refused.value, refused_too.value)):
         assert guarded in told
         assert "AMQP_URL" in told
@@ -106,4 +106,4 @@ def test_no_other_server_is_talked_to(
     with closing(connect(f"rediss://{where}", 0, 8)) as queues, pytest.raises(Refused, match="SSL"):
         queues.inbox.lengths()
     with pytest.raises(Refused, match="SSL"):
-        stock(f"rediss://{where}")[0].qsize()
+        stock(f"rediss://{where}")[0]._inner.qsize()

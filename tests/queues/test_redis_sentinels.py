@@ -199,7 +199,7 @@ def test_another_name_is_told_with_those_that_are_known(lasting: ReplicatedRedis
     with pytest.raises(Refused, match=f"such master, but {MASTER_NAME}.*; correct the"):
         check_login(wrong)
     with pytest.raises(Refused, match="mymaster"):
-        stock(wrong)[0].qsize()
+        stock(wrong)[0]._inner.qsize()
 
 
 def test_sentinels_that_nobody_reaches_are_all_told() -> None:

@@ -14,7 +14,13 @@ from pyspider_zk.errors import Unavailable
 from pyspider_zk.local.services import RedisServer
 from pyspider_zk.queues import caps
 from pyspider_zk.queues.codec import pack
-from pyspider_zk.queues.names import deaths_key, taken_key, takers_key, wake_ups_key
+from pyspider_zk.queues.names import (
+    WORK_QUEUES,
+    deaths_key,
+    taken_key,
+    takers_key,
+    wake_ups_key,
+)
 from pyspider_zk.queues.redis_link import RedisLink
 from pyspider_zk.queues.redis_taken import (
     _TAKE,
@@ -66,6 +72,16 @@ def test_what_is_taken_stays_until_it_is_done(make: Make, client: redis.Redis) -
 
     assert bodies(ours.take(5, [first.number])) == [b"three"]
     assert b"one" not in client.hvals(taken_key(NAME, OURS))
+
+
+def test_what_waits_is_counted_past_a_key_of_another_type(
+    make: Make, client: redis.Redis, takers: RedisWorkQueues
+) -> None:
+    client.rpush(NAME, b"one", b"two")
+    make().take(1, [])
+    other = next(queue for queue in WORK_QUEUES if queue != NAME)
+    client.set(other, "x")
+    assert takers.lengths() == {**dict.fromkeys(WORK_QUEUES, 0), NAME: 1}
 
 
 def test_what_is_given_back_comes_first_and_in_order(

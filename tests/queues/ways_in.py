@@ -4,12 +4,12 @@ from contextlib import closing
 
 from pyspider.message_queue import connect_message_queue
 
-from pyspider_zk.cli.status import QueueCounts
 from pyspider_zk.queues.api import Message
 from pyspider_zk.queues.back_off import BackOff
 from pyspider_zk.queues.connect import connect
 from pyspider_zk.queues.consumer import Consumer
 from pyspider_zk.queues.names import QueueKind
+from pyspider_zk.queues.queue_sizes import QueueSizes
 from pyspider_zk.queues.resilient import ResilientQueue, log
 
 
@@ -32,9 +32,7 @@ def works(where: str) -> bool:
         queues.records.drop_many([3])
         assert queues.slot_queues.dead() == 1
         assert queues.slot_queues.discard([queues.slot_queues.dead_letters(1)[0].tag]) == 1
-    own, reading = stock(where)
-    own.put_nowait("body")
-    lengths = QueueCounts(where, 8)
-    assert lengths.read()["fetcher2processor"] == 1
-    lengths.close()
+        own, reading = stock(where)
+        own.put_nowait("body")
+        assert QueueSizes(queues).read()["fetcher2processor"] == 1
     return bool(reading.get() == "body")

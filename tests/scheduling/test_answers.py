@@ -448,14 +448,14 @@ def test_whatever_is_handed_over_the_next_round_is_as_ever(
     # given
     world.script_is_known("p")
     functions = rpc_functions(scheduler, Router(lambda: Cluster(None, None)))  # type: ignore[arg-type]
-    before = len(scheduler.engine.dispatch.waiting), scheduler.engine.out_queue.qsize()
+    before = len(scheduler.engine.dispatch.waiting), world.fetcher.qsize()
     # when
     for name in ANSWERED:
         for args in [(), *((one,) for one in JUNK), *((one, one) for one in JUNK)]:
             with suppress(xmlrpc.client.Fault, TypeError):
                 functions[f"local_{name}"](*args)
     # then
-    assert (len(scheduler.engine.dispatch.waiting), scheduler.engine.out_queue.qsize()) == before
+    assert (len(scheduler.engine.dispatch.waiting), world.fetcher.qsize()) == before
     world.new(task("p", "good"))
     scheduler.run_once()
     scheduler.run_once()

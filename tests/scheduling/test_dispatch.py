@@ -65,7 +65,7 @@ def test_what_a_block_adds_is_sent_at_its_end() -> None:
     with out.dispatch.collecting():
         out.dispatch.send(task("a"))
         out.dispatch.send(task("b"))
-        assert out.queue.qsize() == 0
+        assert out.queue.inner.empty()
     assert out.queue.taken() == ["a", "b"]
 
 

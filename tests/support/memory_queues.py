@@ -29,7 +29,7 @@ from pyspider_zk.queues.api import (
 from pyspider_zk.queues.codec import decode_record, encode, encode_record
 from pyspider_zk.queues.history import Sums
 from pyspider_zk.queues.log_lines import KEPT, Entry, LogLine
-from pyspider_zk.queues.names import QueueKind, SlotQueue, slot_queue
+from pyspider_zk.queues.names import WORK_QUEUES, QueueKind, SlotQueue, slot_queue
 from pyspider_zk.queues.routing import RoutedMessage, route
 from pyspider_zk.queues.slot_queues import (
     CommonSlotQueues,
@@ -404,6 +404,10 @@ class MemoryParkingLot:
 
 class NoWorkQueues:
     """`WorkQueues` where these are in memory, and end with those who take."""
+
+    def lengths(self) -> dict[str, int]:
+        """See `WorkQueues.lengths`."""
+        return dict.fromkeys(WORK_QUEUES, 0)
 
     def takers(self, _queue: str) -> set[str]:
         """See `WorkQueues.takers`."""
