@@ -8,7 +8,6 @@ from typing import Any
 
 from pyspider_zk.errors import BadMessage, ClusterError, DatabaseAway
 from pyspider_zk.projects.rows import row_faults
-from pyspider_zk.scheduling.agenda import RetryQueue
 from pyspider_zk.scheduling.counters import drop_counters, dump_windows, load_windows
 from pyspider_zk.scheduling.cron import Cron
 from pyspider_zk.scheduling.engine import ON_FINISHED, TaskEngine
@@ -27,6 +26,9 @@ from pyspider_zk.scheduling.slot_record import (
 )
 
 logger = logging.getLogger("scheduler")
+
+MOST_PREVENTED = 20
+"""Looks that a database or the fence prevents, in one call: in an outage all of them may be."""
 
 
 class ProjectSet:
@@ -63,7 +65,7 @@ class ProjectSet:
         self._cron = cron
         self._beat = beat
         self._parts: dict[str, Part] = {}
-        self._looks = RetryQueue(self._look)
+        self._looks: dict[str, None] = {}  # projects to be looked at, in the order of their turns
         self._nameless: set[str] = set()
 
     # -- slots ------------------------------------------------------------------------------------
@@ -87,9 +89,9 @@ class ProjectSet:
         names = sorted({*self._rows.index.names(slot), *parts})
         for name in names:
             self._parts[name] = parts.get(name, {})
-            self._looks.put(name)
+            self._looks.setdefault(name)
         with suppress(DatabaseAway):
-            self._looks.work(time.monotonic(), names)
+            self._look_at_all(names)
 
     def forget_slots(self, slots: Collection[int]) -> None:
         """Drop the projects of slots from memory, with tasks that were selected and not sent."""
@@ -98,7 +100,7 @@ class ProjectSet:
         for name in {
             *self._engine.projects,
             *self._parts,
-            *self._looks.names(),
+            *self._looks,
             *self.quarantine.names(),
         }:
             if self._fence.slot(name) in slots:
@@ -142,13 +144,12 @@ class ProjectSet:
 
         While it is away, the last known rows count.
         """
-        now = time.monotonic()
         with suppress(DatabaseAway):  # its breaker logs it
             self._follow_changes()
             for name in self.quarantine.due():
                 if self._fence.holds(name) and name in self._rows.index:
-                    self._looks.put(name)
-            self._looks.work(now)
+                    self._looks.setdefault(name)
+            self._look_at_all([*self._looks])
 
     def _follow_changes(self) -> None:
         changes = self._rows.changes()
@@ -160,7 +161,7 @@ class ProjectSet:
                 self._forget(name)
         for name in filter(self._fence.holds, changes.changed):
             self.quarantine.renew(name)
-            self._looks.put(name)
+            self._looks.setdefault(name)
         self._report_nameless()
 
     def _report_nameless(self) -> None:
@@ -171,6 +172,31 @@ class ProjectSet:
         for row in nameless - self._nameless:
             self.quarantine.put(row, "its name is not allowed: correct the row or delete it")
         self._nameless = nameless
+
+    def _look_at_all(self, names: Iterable[str]) -> None:
+        """Look at these projects, as far as they are to be; one that cannot be stays, as the last.
+
+        Once ``MOST_PREVENTED`` were prevented the others keep their turns for the next call.
+
+        Raises:
+            ClusterError: the first that prevented a look.
+        """
+        prevented: list[ClusterError] = []
+        for name in names:
+            if name not in self._looks:
+                continue  # dropped meanwhile
+            del self._looks[name]  # before the look: what asks for another one meanwhile gets it
+            try:
+                self._look(name)
+            except Exception as error:
+                self._looks.setdefault(name)
+                if not isinstance(error, ClusterError):
+                    raise
+                prevented.append(error)
+                if len(prevented) == MOST_PREVENTED:
+                    break
+        if prevented:
+            raise prevented[0]
 
     def _look(self, name: str) -> None:
         self._beat()
@@ -231,7 +257,7 @@ class ProjectSet:
                 self._unload(name)
                 raise
         part = self._parts.pop(name, {})
-        self._looks.drop(name)
+        self._looks.pop(name, None)
         self._engine.attention.on_project(name)
         if part.get("clean"):
             self._engine.dispatch.go_first(part["unsent"])
@@ -337,13 +363,13 @@ class ProjectSet:
     def look_soon(self, names: Iterable[str]) -> None:
         """Load projects in the next round, which may have been forgotten."""
         for name in names:
-            self._looks.put(name)
+            self._looks.setdefault(name)
 
     def _forget(self, name: str) -> None:
         self._engine.taskdb.discard(name.__eq__)
         self._unload(name)
         self._parts.pop(name, None)
-        self._looks.drop(name)
+        self._looks.pop(name, None)
         self.quarantine.drop(name)
 
     def _unload(self, name: str) -> None:

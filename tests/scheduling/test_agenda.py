@@ -1,20 +1,11 @@
 """An agenda returns each project at its time, once."""
 
-from itertools import pairwise
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspider_zk.errors import DatabaseAway, FenceClosed
-from pyspider_zk.scheduling.agenda import (
-    MOST_PREVENTED,
-    NEVER,
-    PAUSES,
-    SPARE,
-    Agenda,
-    RetryQueue,
-)
+from pyspider_zk.errors import FenceClosed
+from pyspider_zk.scheduling.agenda import NEVER, SPARE, Agenda
 
 NAMES = st.sampled_from("abcde")
 TIMES = st.sampled_from([float("-inf"), 1.0, 2.0, 3.0, 4.0, NEVER])
@@ -88,107 +79,3 @@ class Acts:
         self.done.append(project)
         if project in self.faults:
             raise self.faults[project]
-
-
-def test_a_project_comes_once() -> None:
-    acts = Acts()
-    retry_queue = RetryQueue(acts)
-    retry_queue.put("p")
-
-    for now in (9, 10):
-        retry_queue.work(now)
-
-    assert acts.done == ["p"]
-
-
-def test_what_fails_comes_again_later_and_later() -> None:
-    acts = Acts()
-    acts.faults["p"] = OSError("locked")
-    retry_queue = RetryQueue(acts)
-    retry_queue.put("p")
-
-    now, moments = 0.0, []
-    while len(moments) < len(PAUSES) + 2:
-        before = len(acts.done)
-        retry_queue.work(now)
-        moments += [now] * (len(acts.done) - before)
-        now += 1
-
-    gaps = [after - before for before, after in pairwise(moments)]
-    assert gaps == [*PAUSES, PAUSES[-1]]
-
-
-def test_one_that_always_fails_holds_up_no_other() -> None:
-    acts = Acts()
-    acts.faults["a"] = OSError("corrupt")
-    retry_queue = RetryQueue(acts)
-    for name in "abc":
-        retry_queue.put(name)
-
-    retry_queue.work(0)
-    retry_queue.work(0)
-
-    assert acts.done == ["a", "b", "c"]
-    assert retry_queue.names() == ["a"]
-
-
-def test_one_that_is_prevented_holds_up_no_other() -> None:
-    acts = Acts()
-    acts.faults["a"] = FenceClosed("not now")
-    retry_queue = RetryQueue(acts)
-    for name in "abc":
-        retry_queue.put(name)
-
-    with pytest.raises(FenceClosed):
-        retry_queue.work(0)
-
-    assert acts.done == ["a", "b", "c"]
-    assert retry_queue.names() == ["a"]
-
-
-def test_in_an_outage_some_are_tried_at_a_time_and_each_has_its_turn() -> None:
-    acts = Acts()
-    names = [f"p{number:03}" for number in range(3 * MOST_PREVENTED)]
-    acts.faults |= {name: DatabaseAway("away") for name in names[:-1]}
-    retry_queue = RetryQueue(acts)
-    for name in names:
-        retry_queue.put(name)
-
-    for now in (1, 2, 3):
-        with pytest.raises(DatabaseAway):
-            retry_queue.work(now)
-        assert len(acts.done) <= now * (MOST_PREVENTED + 1)
-        for name in names[:MOST_PREVENTED]:  # something asks for these again and again
-            retry_queue.put(name)
-
-    assert {*acts.done} == {*names}
-    assert retry_queue.names() == names[:-1]
-
-
-def test_a_closed_fence_is_no_failure() -> None:
-    acts = Acts()
-    acts.faults["p"] = FenceClosed("not now")
-    retry_queue = RetryQueue(acts)
-    retry_queue.put("p")
-
-    with pytest.raises(FenceClosed):
-        retry_queue.work(0)
-    acts.faults.clear()
-    retry_queue.work(0)
-
-    assert acts.done == ["p", "p"]
-    assert retry_queue.names() == []
-
-
-def test_what_is_put_or_dropped_meanwhile_is_not_overwritten() -> None:
-    def act(name: str) -> None:
-        retry_queue.put(name)
-        retry_queue.drop("b")
-
-    retry_queue = RetryQueue(act)
-    retry_queue.put("a")
-    retry_queue.put("b")
-
-    retry_queue.work(0)
-
-    assert retry_queue.names() == ["a"]

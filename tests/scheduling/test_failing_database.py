@@ -12,7 +12,7 @@ from pyspider.database.sqlite.taskdb import TaskDB
 from pyspider_zk.databases import breaker
 from pyspider_zk.errors import DatabaseAway
 from pyspider_zk.projects.slots import slot_of
-from pyspider_zk.scheduling import agenda, intake, quarantine
+from pyspider_zk.scheduling import intake, quarantine
 from pyspider_zk.scheduling.scheduler import SlotScheduler
 from tests.support.sole_owner import SoleOwner
 from tests.support.world import SLOTS, World, granted
@@ -24,7 +24,6 @@ ACTIVE, SUCCESS, FAILED = TaskDB.ACTIVE, TaskDB.SUCCESS, TaskDB.FAILED
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let what failed be tried again in the next round."""
-    monkeypatch.setattr(agenda, "PAUSES", (0.0,))
     monkeypatch.setattr(quarantine, "PAUSES", (0.0,))
     monkeypatch.setattr(breaker, "PAUSES", (1e-9,))
     monkeypatch.setattr(
