@@ -6,7 +6,7 @@ Threads: the scheduler loop only.
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 
 from pyspider_zk.pauses import pause_after
 from pyspider_zk.scheduling.cron import Cron
@@ -27,77 +27,43 @@ INFO_LOOK = 1.0
 """Seconds between two checks which projects wait."""
 
 
-class InfoRequests:
-    """Requests for settings: the projects that wait, and when the request of each is repeated.
-
-    Args:
-        clock: in seconds.
-    """
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._sent: dict[str, tuple[float, int]] = {}
-        self._next_look = float("-inf")
-
-    def is_time(self) -> bool:
-        """Return whether it is time to check which projects wait; if so, count it as checked."""
-        now = self._clock()
-        if now < self._next_look:
-            return False
-        self._next_look = now + INFO_LOOK
-        return True
-
-    def due(self, waiting: Collection[str]) -> list[str]:
-        """Return the projects whose request is due again, and count it as sent.
-
-        The request of a newly waiting project has just been sent: pyspider sends it when it loads a
-        project, and when a script changes.
-
-        Args:
-            waiting: all projects that wait for an answer.
-        """
-        now = self._clock()
-        for project in self._sent.keys() - set(waiting):
-            del self._sent[project]
-        for project in waiting:
-            self._sent.setdefault(project, (now, 0))
-        late = [project for project in waiting if self._is_late(project, now)]
-        for project in late:
-            self._sent[project] = (now, self._sent[project][1] + 1)
-        return late
-
-    def _is_late(self, project: str, now: float) -> bool:
-        sent, times = self._sent[project]
-        return now - sent >= pause_after(times + 1, INFO_PAUSES)
-
-
 class ScriptCalls:
     """Sender of due ticks, and again of requests for settings that were not answered well.
 
     Args:
         beat: shows that the loop runs.
+        clock: of the requests, in seconds.
     """
 
     def __init__(
-        self, engine: TaskEngine, projects: ProjectSet, cron: Cron, beat: Callable[[], None]
+        self,
+        engine: TaskEngine,
+        projects: ProjectSet,
+        cron: Cron,
+        beat: Callable[[], None],
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._engine = engine
         self._projects = projects
         self._cron = cron
         self._beat = beat
         self._agenda = engine.attention.ticks
-        self._info_requests = InfoRequests()
-        self._waiting: set[str] = set()
+        self._clock = clock
+        self._asked: dict[str, tuple[float, int]] = {}  # who is to answer: since when, how often
+        self._next_look = float("-inf")
 
     def repeat_info_requests(self) -> None:
         """Repeat the requests for settings that have not been answered for long, or not well."""
-        if not self._info_requests.is_time():
+        now = self._clock()
+        if now < self._next_look:
             return
-        self._waiting = set(filter(self._waits, self._waiting))
-        late = self._info_requests.due(self._waiting)
+        self._next_look = now + INFO_LOOK
+        self._asked = {name: asked for name, asked in self._asked.items() if self._waits(name)}
+        late = [name for name in self._asked if self._is_late(name, now)]
         unsent = self._unsent("_on_get_info") if late else ()
         for name in late:
             self._beat()
+            self._asked[name] = (now, self._asked[name][1] + 1)
             if name not in unsent:
                 logger.warning("project %s: its script has not answered well; asked again", name)
                 with self._projects.isolating(name):
@@ -106,6 +72,10 @@ class ScriptCalls:
     def _waits(self, name: str) -> bool:
         project = self._engine.projects.get(name)
         return project is not None and _is_to_answer(project)
+
+    def _is_late(self, name: str, now: float) -> bool:
+        sent, times = self._asked[name]
+        return now - sent >= pause_after(times + 1, INFO_PAUSES)
 
     def send_ticks(self) -> None:
         """Send each project the ticks that came due since its last one.
@@ -134,8 +104,8 @@ class ScriptCalls:
         """Send a project's due ticks, as far as there is room, and note when the next is due."""
         name = project.name
         self._cron.begin(name, now)
-        if _is_to_answer(project):
-            self._waiting.add(name)
+        if _is_to_answer(project):  # pyspider asked when it loaded it, or its script changed
+            self._asked.setdefault(name, (self._clock(), 0))
         if project.active and project.waiting_get_info:
             return  # its interval is not known yet; nothing is lost meanwhile
         interval = int(project.min_tick) if project.active else 0

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pyspider_zk.scheduling.cron import CATCH_UP, Cron
 from pyspider_zk.scheduling.scheduler import SlotScheduler
-from pyspider_zk.scheduling.script_calls import INFO_LOOK, INFO_PAUSES, InfoRequests
+from pyspider_zk.scheduling.script_calls import INFO_LOOK, INFO_PAUSES, ScriptCalls
 from tests.support.clock import Clock
 from tests.support.world import SLOTS, World
 
@@ -19,7 +19,7 @@ Task = Callable[..., dict[str, Any]]
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    monkeypatch.setattr(InfoRequests.__init__, "__defaults__", (made,))
+    monkeypatch.setattr(ScriptCalls.__init__, "__defaults__", (made,))
     return made
 
 
@@ -32,27 +32,38 @@ def later(scheduler: SlotScheduler, clock: Clock, seconds: float) -> None:
     scheduler.run_once()
 
 
-def test_a_request_that_is_not_answered_is_repeated_later_and_later() -> None:
-    clock = Clock()
-    requests = InfoRequests(clock)
-    assert requests.due(["p"]) == []
+def test_a_request_that_is_not_answered_is_repeated_later_and_later(
+    world: World, clock: Clock
+) -> None:
+    world.project("p")
+    scheduler = world.scheduler()
+    later(scheduler, clock, 0)
+    assert requested(world) == 1
     for pause in (*INFO_PAUSES, INFO_PAUSES[-1]):
-        clock.now += pause - 1
-        assert requests.due(["p"]) == []
-        clock.now += 1
-        assert requests.due(["p"]) == ["p"]
+        later(scheduler, clock, pause - 1)
+        assert requested(world) == 0
+        later(scheduler, clock, 1)
+        assert requested(world) == 1
 
 
-def test_who_was_answered_begins_anew() -> None:
-    clock = Clock()
-    requests = InfoRequests(clock)
-    requests.due(["p", "q"])
-    clock.now += INFO_PAUSES[0]
-    requests.due(["p", "q"])
-    requests.due(["q"])
-    requests.due(["p", "q"])
-    clock.now += INFO_PAUSES[0]
-    assert requests.due(["p", "q"]) == ["p"]
+def test_who_was_answered_begins_anew(world: World, clock: Clock) -> None:
+    # given two that were asked again
+    world.project("p")
+    world.project("q")
+    scheduler = world.scheduler()
+    later(scheduler, clock, 0)
+    later(scheduler, clock, INFO_PAUSES[0])
+    # when one answers, and later is to answer anew
+    world.script_is_known("p")
+    later(scheduler, clock, INFO_LOOK)
+    later(scheduler, clock, INFO_LOOK)
+    scheduler.engine.projects["p"].waiting_get_info = True
+    scheduler.engine.attention.on_project("p")
+    later(scheduler, clock, 0)
+    requested(world)
+    later(scheduler, clock, INFO_PAUSES[0])
+    # then the other one waits for longer
+    assert world.asked_for_settings() == ["p"]
 
 
 def test_a_project_runs_though_the_first_answer_was_lost(

@@ -9,7 +9,6 @@ import pytest
 from pyspider_zk.errors import Unavailable
 from pyspider_zk.scheduling.engine import TaskEngine
 from pyspider_zk.scheduling.scheduler import SlotScheduler
-from pyspider_zk.scheduling.script_calls import INFO_PAUSES, InfoRequests
 from tests.support.clock import Clock
 from tests.support.world import World, crawling, save_all
 
@@ -175,11 +174,8 @@ LOOKS: dict[str, Callable[[SlotScheduler], object]] = {
 
 def _is_asked_again(scheduler: SlotScheduler) -> None:
     """Let the script of ``p`` have left a request without an answer for long."""
-    clock = Clock()
-    requests = scheduler.script_calls._info_requests = InfoRequests(clock)
-    requests.due(["p"])
-    clock.now += INFO_PAUSES[0]
-    scheduler.script_calls._waiting = {"p"}
+    scheduler.script_calls._asked = {"p": (float("-inf"), 0)}
+    scheduler.script_calls._next_look = float("-inf")
     scheduler.engine.projects["p"].waiting_get_info = True
 
 
