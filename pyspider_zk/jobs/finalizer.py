@@ -24,7 +24,6 @@ ARCHIVE = "pyspider_zk_jobs"
 
 PAUSE = 3.0  # seconds between two looks
 IDLE = 60.0  # seconds between two looks of a leader while no batch is open: a watch tells of one
-LEAVING = 5.0  # seconds to wait for the database when stopping
 TIDYING = 60.0  # seconds between two deletions of old batches
 PATIENCE = 3600.0  # seconds that a batch waits for the result database, once it has ended
 
@@ -37,11 +36,13 @@ class Finalizer:
     Jobs end at many members, some of which have no result database; the leader sees them all.
     Both can be repeated: outcomes have keys, and the event is written with a mark in the batch.
 
-    Threads: one of its own, which may wait for the database. ``start`` and ``stop`` belong to the
-    thread that owns the scheduler; ``wake`` may be called from any and never blocks.
+    Threads: one of its own, which may wait for the database.
 
     Args:
         resultdb: pyspider's, of which a copy is used; None: there is none.
+
+    Attributes:
+        loop: looks again and again; its owner starts and stops it, and any thread may wake it.
     """
 
     def __init__(
@@ -68,19 +69,7 @@ class Finalizer:
             *(logger, "a batch cannot be closed: %r", "all batches are closed again"),
             is_fault=True,
         )
-        self._loop = Loop("finalizer", self._turn)
-
-    def start(self) -> None:
-        """Start looking for ended batches."""
-        self._loop.start()
-
-    def stop(self) -> None:
-        """Stop. Blocks for some seconds at most, while the database does not answer."""
-        self._loop.stop(LEAVING)
-
-    def wake(self) -> None:
-        """Look now."""
-        self._loop.wake()
+        self.loop = Loop("finalizer", self._turn)
 
     def look(self) -> None:
         """Close ended batches and delete old ones, if this member leads.
@@ -93,7 +82,7 @@ class Finalizer:
         if ownership is None or not ownership.leading:
             self._closed.clear()  # another leader may delete batches, and new ones have their ids
             return
-        ended, is_any_open = self._queue.unclosed(self._closed, self._loop.wake)
+        ended, is_any_open = self._queue.unclosed(self._closed, self.loop.wake)
         self._close_each(ended)
         self._tidy()
         if not is_any_open:

@@ -36,14 +36,17 @@ _PURPOSE = b"pyspider-zk alerts 1"  # derives a key of its own from the cluster'
 class AlertWebhook:
     """Webhook of the member that leads; see ADR 54 for what a message has.
 
-    Threads: ``follow`` is called by one and never blocks; a loop of its own sends. ``start`` and
-    ``stop`` belong to one.
+    Threads: ``follow`` is called by one and never blocks; a loop of its own sends.
 
     Args:
         url: where messages are posted; only its host is ever logged.
         secret: the cluster's, for signatures; empty: messages are not signed.
         cluster: a name for it, in messages.
         clock: in seconds, for pauses.
+
+    Attributes:
+        loop: sends; its owner starts and stops it. What is not sent by then is lost, as the next
+            leader tells everything anew.
     """
 
     def __init__(
@@ -68,15 +71,7 @@ class AlertWebhook:
             f"the alert webhook at {host} does not accept: %s; it is tried again",
             f"the alert webhook at {host} accepts again",
         )
-        self._loop = Loop("alert webhook", self._turn)
-
-    def start(self) -> None:
-        """Begin to send."""
-        self._loop.start()
-
-    def stop(self) -> None:
-        """End; what is not sent is lost, as the next leader tells everything anew."""
-        self._loop.stop(within=1.0)
+        self.loop = Loop("alert webhook", self._turn)
 
     def follow(self, look: ClusterLook | None) -> None:
         """Tell what has changed since the last look.
@@ -102,7 +97,7 @@ class AlertWebhook:
             self._waiting.append(message)
         if is_full:
             logger.error("an alert message is dropped: %d others wait to be sent", MOST_MESSAGES)
-        self._loop.wake()
+        self.loop.wake()
 
     def _message(self, changed: AlertChanges) -> bytes:
         groups = {

@@ -56,7 +56,7 @@ class Census:
     """Census of the cluster by the member that leads; the others look at nothing.
 
     Threads: a loop of its own looks, and blocks while services are slow; ``latest`` may be read
-    from any. ``start`` and ``stop`` belong to one.
+    from any.
 
     Args:
         ownership: tells who leads, and reads the cluster.
@@ -66,6 +66,7 @@ class Census:
         on_look: called with each look, in the loop; with None while this member does not lead.
 
     Attributes:
+        loop: looks again and again; its owner starts and stops it. The queues stay open.
         latest: the last look; None while this member does not lead.
     """
 
@@ -85,16 +86,8 @@ class Census:
         self._on_look = on_look
         self._leases = LeaseWatch()
         self._outage = Outage(logger, "the census misses something: %s", "the census is whole")
-        self._loop = Loop("census", self._turn, INTERVAL)
+        self.loop = Loop("census", self._turn, INTERVAL)
         self.latest: ClusterLook | None = None
-
-    def start(self) -> None:
-        """Begin to look."""
-        self._loop.start()
-
-    def stop(self) -> None:
-        """End, and wait for the present look, some seconds at most. Its queues stay open."""
-        self._loop.stop(INTERVAL)
 
     def _turn(self) -> float:
         self.latest = self._look() if self._ownership.leading else None

@@ -42,13 +42,15 @@ class EventArchiving:
     a leader before it has archived it does not know, but the archive does: it reads the whole log
     once.
 
-    Threads: a loop of its own looks, and blocks while services are slow. ``start`` and ``stop``
-    belong to one.
+    Threads: a loop of its own looks, and blocks while services are slow.
 
     Args:
         leads: whether this member does.
         archive: None: the project database is of a class that keeps none.
         tidy: what else is tidied whenever old events are deleted; may raise ``Unavailable``.
+
+    Attributes:
+        loop: looks again and again; its owner starts and stops it.
     """
 
     def __init__(
@@ -72,17 +74,9 @@ class EventArchiving:
             "the event log is full, and its oldest events are lost: %s",
             "no events are lost any more",
         )
-        self._loop = Loop("event archiving", self._turn, INTERVAL)
-
-    def start(self) -> None:
-        """Begin to look."""
-        if self._archive is None:
+        self.loop = Loop("event archiving", self._turn, INTERVAL)
+        if archive is None:
             logger.info("the project database keeps no events: only the latest %d are kept", KEPT)
-        self._loop.start()
-
-    def stop(self) -> None:
-        """End, and wait for the present look, some seconds at most."""
-        self._loop.stop(INTERVAL)
 
     def _turn(self) -> float:
         if not self._leads():
@@ -94,7 +88,7 @@ class EventArchiving:
             self._outage.failed(missing[0])
             return INTERVAL
         self._outage.answered()
-        self._loop.rest(INTERVAL)  # a thousand events shall not be a thousand looks
+        self.loop.rest(INTERVAL)  # a thousand events shall not be a thousand looks
         return REST
 
     def look(self) -> None:
@@ -106,7 +100,7 @@ class EventArchiving:
         if self._archive is None:
             self._log.trim(KEPT)
             return
-        numbers = self._log.numbers(self._loop.wake)
+        numbers = self._log.numbers(self.loop.wake)
         self._archived.intersection_update(numbers)
         try:
             self._copy([each for each in numbers if each not in self._archived], self._archive)

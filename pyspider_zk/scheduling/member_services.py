@@ -18,6 +18,7 @@ from pyspider_zk.jobs.local_jobs import LocalJobs
 from pyspider_zk.jobs.model import Claimant
 from pyspider_zk.jobs.queue import JobQueue
 from pyspider_zk.jobs.runner import JobRunner
+from pyspider_zk.loop import Loop
 from pyspider_zk.projects.script_versions import ScriptVersions
 from pyspider_zk.queues.api import Queues, WorkQueues
 from pyspider_zk.scheduling.alert_webhook import AlertWebhook
@@ -123,16 +124,14 @@ class MemberServices:
         scripts = ScriptVersions(projectdb)
         self._running.callback(scripts.close)
         archiving = EventArchiving(lambda: ownership.leading, events, kept, scripts.forget_gone)
-        self._running.callback(archiving.stop)
-        archiving.start()
+        self._run(archiving.loop, within=1.0)
 
     def _redeliver(self, ownership: Ownership, connection: Connection) -> None:
         tree = Tree(self._settings.root)
         reader = Reader(tree, connection.unreadable)
         present = partial(read_consumers, connection, tree, reader)
         redelivery = Redelivery(lambda: ownership.leading, present, self._work)
-        self._running.callback(redelivery.stop)
-        redelivery.start()
+        self._run(redelivery.loop, within=1.0)
 
     def _take_census(self, ownership: Ownership, jobs: JobQueue) -> None:
         if self._surveyed is None:
@@ -141,8 +140,7 @@ class MemberServices:
         self.census = Census(
             ownership, jobs, self._surveyed, self._settings.lease, self._follow_alerts()
         )
-        self._running.callback(self.census.stop)
-        self.census.start()
+        self._run(self.census.loop, within=5.0)
 
     def _follow_alerts(self) -> Callable[[ClusterLook | None], None]:
         """Start to post alerts, if the settings say where; return what looks are told to."""
@@ -150,8 +148,7 @@ class MemberServices:
         if not settings.alert_webhook:
             return lambda _look: None
         webhook = AlertWebhook(settings.alert_webhook, settings.secret, settings.root)
-        self._running.callback(webhook.stop)
-        webhook.start()
+        self._run(webhook.loop, within=1.0)
         return webhook.follow
 
     def _carry_out_jobs(self, ownership: Ownership, jobs: JobQueue, events: EventLog) -> None:
@@ -163,12 +160,16 @@ class MemberServices:
             fence,
             partial(_claimant, ownership),
             self._wake,
-            finalizer.wake,
+            finalizer.loop.wake,
         )
         self._running.callback(self.runner.stop)
         self.runner.start()
-        self._running.callback(finalizer.stop)
-        finalizer.start()
+        self._run(finalizer.loop, within=5.0)
+
+    def _run(self, loop: Loop, within: float) -> None:
+        """Start a loop; when this member stops, its present turn has so many seconds to end."""
+        self._running.callback(loop.stop, within)
+        loop.start()
 
 
 def _claimant(ownership: Ownership) -> Claimant | None:

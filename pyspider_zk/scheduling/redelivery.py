@@ -22,12 +22,14 @@ class Redelivery:
     it has a session. Who has no name at two looks in a row has died; or it hangs, and what it had
     is done twice.
 
-    Threads: a loop of its own looks, and blocks while services are slow. ``start`` and ``stop``
-    belong to one.
+    Threads: a loop of its own looks, and blocks while services are slow.
 
     Args:
         leads: whether this member does.
         present: returns the names of the workers that are registered.
+
+    Attributes:
+        loop: looks again and again; its owner starts and stops it.
     """
 
     def __init__(
@@ -40,15 +42,7 @@ class Redelivery:
         self._outage = Outage(
             logger, "nothing is redelivered: %s", "what dead workers had is redelivered again"
         )
-        self._loop = Loop("redelivery", self._turn, INTERVAL)
-
-    def start(self) -> None:
-        """Begin to look."""
-        self._loop.start()
-
-    def stop(self) -> None:
-        """End, and wait for the present look, some seconds at most."""
-        self._loop.stop(INTERVAL)
+        self.loop = Loop("redelivery", self._turn, INTERVAL)
 
     def _turn(self) -> float:
         try:

@@ -263,13 +263,13 @@ def test_a_thread_of_its_own_looks_now_and_then(
 ) -> None:
     leader.put()
     finalizer = leader.finalizer()
-    finalizer.start()
+    finalizer.loop.start()
     try:
         leader.finish()
-        finalizer.wake()
+        finalizer.loop.wake()
         eventually(leader.told)
     finally:
-        finalizer.stop()
+        finalizer.loop.stop(5.0)
 
 
 def test_a_batch_that_is_put_while_none_is_open_is_noticed(
@@ -278,11 +278,11 @@ def test_a_batch_that_is_put_while_none_is_open_is_noticed(
     monkeypatch.setattr("pyspider_zk.jobs.finalizer.PAUSE", 0.05)
     monkeypatch.setattr("pyspider_zk.jobs.finalizer.IDLE", 3600.0)
     finalizer = leader.finalizer()
-    finalizer.start()
+    finalizer.loop.start()
     try:
         eventually(lambda: finalizer._pause == 3600.0)
         leader.put()
         leader.finish()
         eventually(leader.told)
     finally:
-        finalizer.stop()
+        finalizer.loop.stop(5.0)

@@ -103,8 +103,8 @@ def start() -> Iterator[Callable[..., AlertWebhook]]:
 
         def start(url: str, secret: str = "") -> AlertWebhook:
             made = AlertWebhook(url, secret, "/crawl")
-            made.start()
-            stack.callback(made.stop)
+            made.loop.start()
+            stack.callback(made.loop.stop, 1.0)
             return made
 
         yield start

@@ -111,14 +111,14 @@ def test_nothing_is_lost_while_the_database_is_away(
     caplog.set_level(logging.INFO, "scheduler")
     cluster.write(*range(1500))
     archiving = cluster.archiving()
-    archiving.start()
+    archiving.loop.start()
     eventually(lambda: "no event is archived" in caplog.text)
     assert len(cluster.logged()) == 1500
     away()
     eventually(lambda: len(cluster.logged()) == KEPT)
     cluster.write(1500)
     eventually(lambda: cluster.archived() == [*range(1501)])
-    archiving.stop()
+    archiving.loop.stop(1.0)
     assert [each.split(":")[0] for each in caplog.messages] == [
         "no event is archived",
         "events are archived again",
@@ -135,11 +135,11 @@ def test_what_zookeeper_refuses_is_an_outage(
 ) -> None:
     archiving = cluster.archiving()
     with Refusing(connection).refusing("create", refusal):
-        archiving.start()
+        archiving.loop.start()
         eventually(lambda: "no event is archived: ZooKeeper" in caplog.text)
     cluster.write(1)
     eventually(lambda: cluster.archived() == [1])
-    archiving.stop()
+    archiving.loop.stop(1.0)
     assert [each.levelname for each in caplog.records] == ["WARNING"]
 
 
@@ -218,9 +218,9 @@ def test_a_database_that_keeps_none_leaves_the_log(cluster: ArchivedLog, caplog:
     cluster.write(*range(KEPT + 3))
     cluster.leads = False
     archiving = EventArchiving(lambda: cluster.leads, cluster.log, None)
-    archiving.start()
+    archiving.loop.start()
     archiving.look()
-    archiving.stop()
+    archiving.loop.stop(1.0)
 
     assert cluster.logged() == [*range(3, KEPT + 3)]
     assert "the project database keeps no events: only the latest 1000 are kept" in caplog.text

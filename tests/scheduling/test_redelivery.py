@@ -86,6 +86,6 @@ def test_who_does_not_lead_gives_nothing_back(fetched: Fetched, between: bool) -
 def test_it_looks_again_and_again(fetched: Fetched, eventually: Callable[..., None]) -> None:
     fetched.fetcher("dead")
     fetched.present.clear()
-    fetched.redelivery.start()
+    fetched.redelivery.loop.start()
     eventually(lambda: fetched.left() == [b"a", b"b", b"c"])
-    fetched.redelivery.stop()
+    fetched.redelivery.loop.stop(1.0)
