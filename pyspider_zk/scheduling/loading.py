@@ -59,7 +59,8 @@ class TaskLoading:
     def __init__(self, engine: TaskEngine, beat: Callable[[], None]) -> None:
         self._engine = engine
         self._beat = beat
-        self._counts = RowCounts(engine)
+        self._counts: dict[str, _Count] = {}  # of projects whose rows are not all counted yet
+        self._counted: set[str] = set()  # those too whose rows are
         self._room = engine.attention.window_size.due
         self._turns: dict[str, None] = {}
         self._under_way: dict[str, dict[str, Mapping[str, Any]]] = {}  # by project and task id
@@ -110,17 +111,23 @@ class TaskLoading:
                 project.has_sent |= taskid != ON_FINISHED
 
     def count(self, project: str) -> None:
-        """Let a project's rows be counted for pyspider's counters, once after it was loaded."""
+        """Let a project's rows be counted for pyspider's counters, once after it was loaded.
+
+        Where it takes several rounds, what happens meanwhile may be counted or not.
+        """
         with suppress(DatabaseAway):  # there may be some
             if not self._engine.taskdb.may_have(project):
                 return
-        self._counts.want(project)
+        if project not in self._counted:
+            self._counted.add(project)
+            self._counts[project] = _Count()
 
     def forget(self, project: str) -> None:
         """Forget a project that is no longer in memory."""
         self._engine.inherited.pop(project, None)
         self._under_way.pop(project, None)
-        self._counts.forget(project)
+        self._counted.discard(project)
+        self._counts.pop(project, None)
 
     def work(self, isolating: Isolating) -> bool:
         """Load and count for a round's share of time; return whether a project is short of tasks.
@@ -129,7 +136,7 @@ class TaskLoading:
         memory.
         """
         self._share_room()
-        self._counts.work(isolating)
+        self._count_rows(isolating)
         windows = self._engine.attention.windows
         self._queue_up({*windows, *self._turns})
         windows.clear()
@@ -144,6 +151,25 @@ class TaskLoading:
         except DatabaseAway:  # its breaker logs it
             return False
         return any(self._engine.projects[name].task_queue.is_short for name in self._turns)
+
+    def _count_rows(self, isolating: Isolating) -> None:
+        """Count for a round's share of time."""
+        until = time.monotonic() + COUNTING_SHARE
+        with suppress(DatabaseAway):  # its breaker logs it
+            while self._counts and time.monotonic() < until:
+                name, count = next(iter(self._counts.items()))
+                with isolating(name):
+                    some, count.after = self._engine.taskdb.count_page(name, count.after, STEP)
+                    count.found.update(some)
+                    if count.after is not None:
+                        continue
+                    self._tell(name, count.found)
+                self._counts.pop(name, None)
+
+    def _tell(self, project: str, found: Mapping[int, int]) -> None:
+        for event, states in EVENTS.items():
+            number = sum(found.get(state, 0) for state in states)
+            self._engine.counters["all"].value((project, event), number)
 
     def _queue_up(self, names: Collection[str]) -> None:
         """Give a turn to the projects that there is something to load for, and to no others."""
@@ -206,45 +232,3 @@ class _Count:
 
     after: Any = None
     found: Counter[int] = field(default_factory=Counter)
-
-
-class RowCounts:
-    """Counter of the rows of projects by state, once for each, a little in each round.
-
-    Where it takes several rounds, what happens meanwhile may be counted or not.
-    """
-
-    def __init__(self, engine: TaskEngine) -> None:
-        self._engine = engine
-        self._counts: dict[str, _Count] = {}
-        self._wanted: set[str] = set()
-
-    def want(self, project: str) -> None:
-        """Count a project's rows soon, unless that was done."""
-        if project not in self._wanted:
-            self._wanted.add(project)
-            self._counts[project] = _Count()
-
-    def forget(self, project: str) -> None:
-        """Forget a project that is no longer in memory."""
-        self._wanted.discard(project)
-        self._counts.pop(project, None)
-
-    def work(self, isolating: Isolating) -> None:
-        """Count for a round's share of time."""
-        until = time.monotonic() + COUNTING_SHARE
-        with suppress(DatabaseAway):  # its breaker logs it
-            while self._counts and time.monotonic() < until:
-                name, count = next(iter(self._counts.items()))
-                with isolating(name):
-                    some, count.after = self._engine.taskdb.count_page(name, count.after, STEP)
-                    count.found.update(some)
-                    if count.after is not None:
-                        continue
-                    self._tell(name, count.found)
-                self._counts.pop(name, None)
-
-    def _tell(self, project: str, found: Mapping[int, int]) -> None:
-        for event, states in EVENTS.items():
-            number = sum(found.get(state, 0) for state in states)
-            self._engine.counters["all"].value((project, event), number)
