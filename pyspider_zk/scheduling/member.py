@@ -315,14 +315,14 @@ class ClusterScheduler(TaskEngine):
         return self._pace.await_round(is_busy=slots.is_busy, may_find_more=slots.may_find_more)
 
     def _whole_round(self) -> None:
-        with self._pace.whole_round(), self._round_times.whole():
+        with self._pace.whole_round(), self._round_times.whole.time():
             self.run_once()
 
     def _take_arrivals(self) -> None:
         """Do a round for new messages only."""
         with (
             self._pace.small_round(lambda: self.slot_scheduler.intake.has_backlog),
-            self._round_times.arrivals(),
+            self._round_times.arrivals.time(),
         ):
             self.slot_scheduler.take_arrivals()
 

@@ -3,23 +3,9 @@
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from typing import Protocol
+from contextlib import contextmanager
 
 from pyspider_zk.metrics.families import ROUNDS
-
-
-class Wake(Protocol):
-    """What somebody else can set while the loop waits for it, as `threading.Event`."""
-
-    def set(self) -> None:
-        """Wake who waits, and the next one who does."""
-
-    def clear(self) -> None:
-        """Wake nobody any more."""
-
-    def wait(self, timeout: float) -> object:
-        """Wait until it is set, so many seconds at most."""
 
 
 class RoundPace:
@@ -45,12 +31,12 @@ class RoundPace:
         self,
         interval: Callable[[], float],
         clock: Callable[[], float] = time.monotonic,
-        woken: Wake | None = None,
+        woken: threading.Event | None = None,
         sleep: Callable[[float], object] = time.sleep,
     ) -> None:
         self._interval = interval
         self._clock = clock
-        self._woken: Wake = woken or threading.Event()
+        self._woken = woken or threading.Event()
         self._sleep = sleep
         self._is_urgent = threading.Event()
         self._due = float("-inf")
@@ -112,19 +98,12 @@ class RoundTimes:
 
     Attributes:
         histogram: of all rounds, also of failed ones.
+        whole, arrivals: its parts, for whole rounds and for those for new messages alone.
         failures: how many an unexpected error ended.
     """
 
     def __init__(self) -> None:
         self.histogram = ROUNDS.histogram()
         self.failures = 0
-        self._whole = self.histogram.labels("whole")
-        self._arrivals = self.histogram.labels("arrivals")
-
-    def whole(self) -> AbstractContextManager[object]:
-        """Time the block as a whole round."""
-        return self._whole.time()
-
-    def arrivals(self) -> AbstractContextManager[object]:
-        """Time the block as a round for new messages alone."""
-        return self._arrivals.time()
+        self.whole = self.histogram.labels("whole")
+        self.arrivals = self.histogram.labels("arrivals")

@@ -1,5 +1,6 @@
 """When rounds begin, of which kind they are, and when the loop rests."""
 
+import threading
 from collections.abc import Callable
 
 import pytest
@@ -9,7 +10,7 @@ from pyspider_zk.scheduling.round_pace import RoundPace
 INTERVAL = 0.1
 
 
-class Time:
+class Time(threading.Event):
     """A clock that only moves when somebody waits, or is said to work.
 
     Attributes:
@@ -18,25 +19,20 @@ class Time:
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self.now = 1000.0
         self.message: float | None = None
         self.rests: list[float] = []
-        self._is_set = False
 
     def clock(self) -> float:
         return self.now
 
-    def set(self) -> None:
-        self._is_set = True
-
-    def clear(self) -> None:
-        self._is_set = False
-
-    def wait(self, timeout: float) -> None:
-        if self._is_set:
-            return
-        message, self.message = self.message, None
-        self.now += timeout if message is None else min(timeout, message)
+    def wait(self, timeout: float | None = None) -> bool:
+        assert timeout is not None
+        if not self.is_set():
+            message, self.message = self.message, None
+            self.now += timeout if message is None else min(timeout, message)
+        return self.is_set()
 
     def sleep(self, seconds: float) -> None:
         self.rests.append(seconds)
