@@ -48,7 +48,7 @@ from pyspider_zk.scheduling.census import CensusMeasures
 from pyspider_zk.scheduling.engine import TaskEngine
 from pyspider_zk.scheduling.measures import SchedulerMeasures, lease_left
 from pyspider_zk.scheduling.member_services import NOT_JOINED, MemberServices
-from pyspider_zk.scheduling.operation_answers import operation_functions
+from pyspider_zk.scheduling.operation_answers import OperationAnswers, operation_functions
 from pyspider_zk.scheduling.round_pace import RoundPace, RoundTimes
 from pyspider_zk.scheduling.scheduler import SlotScheduler
 
@@ -112,10 +112,12 @@ class ClusterScheduler(TaskEngine):
             {
                 **rpc_functions(self.slot_scheduler, self._router),
                 **operation_functions(
-                    self._services.batch_service,
-                    self._services.events,
-                    lambda: self.databases.reports,
-                    current_limits(),
+                    OperationAnswers(
+                        self._services.batch_service,
+                        self._services.events,
+                        lambda: self.databases.reports,
+                        current_limits(),
+                    )
                 ),
                 "local_drain": self._drain_once,
                 "_quit": self._quit_if_allowed,

@@ -33,20 +33,8 @@ MOST = 1000
 LOCK_REMEDY = "set secret_file, which callers prove to know"
 
 
-def operation_functions(
-    batch_service: Callable[[], BatchService],
-    events: Callable[[], EventSearch],
-    reports: Callable[[], Reports],
-    limits: Mapping[str, float] | None = None,
-) -> Functions:
-    """Return the functions that a member serves besides pyspider's.
-
-    Args:
-        batch_service: returns the member's; raises ``Unavailable`` before it has joined.
-        events, reports: likewise.
-        limits: the highest ``rate`` and ``burst`` that projects get.
-    """
-    answers = OperationAnswers(batch_service, events, reports, limits or {})
+def operation_functions(answers: "OperationAnswers") -> Functions:
+    """Return the functions that a member serves besides pyspider's."""
     names = (
         "submit_operation",
         "plan_operation",
@@ -70,6 +58,11 @@ class OperationAnswers:
 
     A selection is a mapping of the attributes of ``projects.selection.Selection``. The user is the
     one that the call was admitted for; an argument ``user`` is ignored. Threads: any.
+
+    Args:
+        batch_service: returns the member's; raises ``Unavailable`` before it has joined.
+        events, reports: likewise.
+        limits: the highest ``rate`` and ``burst`` that projects get.
     """
 
     def __init__(

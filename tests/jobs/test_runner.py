@@ -35,7 +35,7 @@ from pyspider_zk.jobs.transactions import JobTree
 from pyspider_zk.projects.selection import Selection
 from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.rpc.client import Credentials, call
-from pyspider_zk.scheduling.operation_answers import operation_functions
+from pyspider_zk.scheduling.operation_answers import OperationAnswers, operation_functions
 from pyspider_zk.tasks.task_report import Reports
 from pyspider_zk.zookeeper.codec import plain
 from tests.support.connected import connected, looking, patient
@@ -755,7 +755,9 @@ def test_between_two_sessions_a_member_asks_for_patience() -> None:
     def ended() -> BatchService:
         raise SessionLost("the ZooKeeper session ended")
 
-    functions = operation_functions(ended, ended, lambda: Reports.of(None, None))
+    functions = operation_functions(
+        OperationAnswers(ended, ended, lambda: Reports.of(None, None), {})
+    )
 
     with pytest.raises(xmlrpc.client.Fault, match="session ended") as found:
         functions["list_batches"]()
