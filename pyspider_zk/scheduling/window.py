@@ -147,13 +147,6 @@ class TaskHeap:
     def __contains__(self, taskid: object) -> bool:
         return taskid in self.queue_dict
 
-    def __getitem__(self, taskid: str) -> HeapEntry:
-        return self.queue_dict[taskid]
-
-    def __delitem__(self, taskid: str) -> None:
-        del self.queue_dict[taskid]
-        self._drop_dead()
-
 
 class WindowSize:
     """How many tasks a window has room for. It holds up to twice as many before it leaves some out.
@@ -272,8 +265,8 @@ class Window:
     def put_back(self, taskid: str) -> None:
         """Put a task back in its order that was got, and not sent."""
         with self.mutex:
-            task = self.processing[taskid]
-            del self.processing[taskid]
+            task = self.processing.queue_dict[taskid]
+            self.processing.pop(taskid)
             self.priority_queue.add(taskid, task.priority, 0, task.number)
         self._rows.setdefault(taskid)
         self._on_change()
@@ -393,7 +386,7 @@ class Window:
                 if row is None:
                     self.unloaded.add_unknown()
                 self._note(*(row or (task.priority, task.exetime)))
-                del place[task.taskid]
+                place.pop(task.taskid)
 
     def _note(self, priority: Any, exetime: Any) -> None:
         if self._is_put_off(exetime):

@@ -77,13 +77,10 @@ class HeapBesideStock(RuleBasedStateMachine):
         self._forget(task.taskid)
 
     @precondition(lambda self: self.arrived)
-    @rule(data=st.data(), by_pop=st.booleans())
-    def delete(self, data: st.DataObject, by_pop: bool) -> None:
+    @rule(data=st.data())
+    def pop(self, data: st.DataObject) -> None:
         taskid = data.draw(st.sampled_from(self.arrived))
-        if by_pop:
-            assert self.heap.pop(taskid) is not None
-        else:
-            del self.heap[taskid]
+        assert self.heap.pop(taskid) is not None
         self._forget(taskid)
 
     @rule(taskid=IDS)
@@ -153,7 +150,7 @@ def test_ids_that_cannot_be_compared_share_a_heap() -> None:
 def test_tasks_that_are_deleted_leave_no_more_entries_than_others_and_some() -> None:
     heap = heap_of(*((f"t{number}", 0, 0) for number in range(1000)))
     for number in range(1000):
-        del heap[f"t{number}"]
+        heap.pop(f"t{number}")
         assert len(heap.queue) <= 2 * heap.qsize() + SPARE_ENTRIES
 
 

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pyspider_zk.scheduling.unloaded import Scan
-from pyspider_zk.scheduling.window import TaskHeap, Window, WindowSize
+from pyspider_zk.scheduling.window import HeapEntry, TaskHeap, Window, WindowSize
 
 FUTURE = 1e6  # seconds from now
 
@@ -226,13 +226,13 @@ def test_a_window_is_shortened_under_its_lock(monkeypatch: pytest.MonkeyPatch) -
     """Others read it under that lock: the numbers of the web UI."""
     window = WindowedProject(limit=2).window
     owned: list[bool] = []
-    delete = TaskHeap.__delitem__
+    pop = TaskHeap.pop
 
-    def watched(queue: TaskHeap, taskid: str) -> None:
+    def watched(queue: TaskHeap, taskid: str) -> HeapEntry | None:
         owned.append(window.mutex._is_owned())  # type: ignore[attr-defined]
-        delete(queue, taskid)
+        return pop(queue, taskid)
 
-    monkeypatch.setattr(TaskHeap, "__delitem__", watched)
+    monkeypatch.setattr(TaskHeap, "pop", watched)
     for number in range(6):
         window.put(f"t{number}")
     assert owned

@@ -33,7 +33,7 @@ def changes(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
         return do
 
     monkeypatch.setattr(Window, "__init__", make)
-    for name in ("add", "get_nowait", "pop", "__delitem__"):
+    for name in ("add", "get_nowait", "pop"):
         monkeypatch.setattr(TaskHeap, name, watched(getattr(TaskHeap, name)))
     return held
 
