@@ -57,10 +57,10 @@ class Handover:
         self._fence = fence
         self._intake = intake
         self._records = records
-        self._transit = Transit(records)
         self._projects = projects
         self._beat = beat
         self._given_up: dict[int, int] = {}
+        self._released: dict[int, int] = {}  # of those that are to be, with the epochs
 
     def follow(self, ownership: Ownership) -> None:
         """Give up slots that are no longer owned, and take the new ones."""
@@ -79,7 +79,7 @@ class Handover:
         self.give_up({slot: e for slot, e in lost.items() if slot not in planned}, planned=False)
         self.give_up(planned, planned=True)
         if view.releasing:
-            ownership.released(self._transit.released(ownership, view.releasing, self._given_up))
+            ownership.released(self._release(ownership, view.releasing))
         self._take({slot: e for slot, e in view.owned.items() if slot not in held})
 
     def give_up_all(self, ownership: Ownership, *, planned: bool) -> None:
@@ -87,7 +87,7 @@ class Handover:
         self.give_up(self._fence.held, planned=planned)
         if planned:
             granted = {**ownership.view.owned, **ownership.view.releasing}
-            self._transit.released(ownership, granted, self._given_up)
+            self._release(ownership, granted)
 
     def give_up(self, slots: Mapping[int, int], *, planned: bool) -> None:
         """Drop slots; in a planned move the next owner gets the state that no database holds.
@@ -105,6 +105,31 @@ class Handover:
         for slot in slots:
             self._given_up[slot] = self._fence.held.pop(slot)
         logger.info("gave up %d slots, %d left", len(slots), len(self._fence.held))
+
+    def _release(self, ownership: Ownership, releasing: Mapping[int, int]) -> dict[int, int]:
+        """Return which of the slots to release may be acknowledged, with the epochs.
+
+        A record is complete only for the epoch just after its own. A slot that must be released
+        before the first round after its grant was never taken, so the record of the owner before is
+        still current: it is passed on, saved again for this epoch.
+
+        Raises:
+            Unavailable: the message queue is away; call again.
+        """
+        self._released = {slot: e for slot, e in self._released.items() if releasing.get(slot) == e}
+        for slot, epoch in releasing.items():
+            if self._given_up.get(slot) == epoch:
+                self._released[slot] = epoch
+            elif slot not in self._released and ownership.open(slot, epoch):
+                self._pass_on(slot, epoch)
+                self._released[slot] = epoch
+        return dict(self._released)
+
+    def _pass_on(self, slot: int, epoch: int) -> None:
+        record = self._records.load(slot)
+        if record is not None and is_clean(record, epoch):
+            self._records.save_many({slot: {**record, "epoch": epoch}})
+            logger.info("slot %d was released before it was taken: its handoff is passed on", slot)
 
     def _finished(self, slots: Mapping[int, int]) -> dict[int, int]:
         """Commit what was applied; return the slots of which all of it is committed.
@@ -208,41 +233,3 @@ def _groups(slots: Iterable[int], size: int) -> Iterator[list[int]]:
     left = iter(slots)
     while some := list(islice(left, size)):
         yield some
-
-
-class Transit:
-    """Passes on the records of slots that a member must release before it took them.
-
-    A record is complete only for the epoch just after its own. A member that must release a slot
-    before the first round after its grant has done nothing for it, so the record of the owner
-    before is still current: it is saved again, for this epoch.
-    """
-
-    def __init__(self, records: SlotRecords) -> None:
-        self._records = records
-        self._done: dict[int, int] = {}
-
-    def released(
-        self, ownership: Ownership, releasing: Mapping[int, int], held: Mapping[int, int]
-    ) -> dict[int, int]:
-        """Return which of the slots to release may be acknowledged, with the epochs.
-
-        Args:
-            held: those that were in memory at that epoch, and have been given up.
-
-        Raises:
-            Unavailable: the message queue is away; call again.
-        """
-        self._done = {slot: e for slot, e in self._done.items() if releasing.get(slot) == e}
-        self._done |= {slot: e for slot, e in releasing.items() if held.get(slot) == e}
-        for slot, epoch in releasing.items():
-            if slot not in self._done and ownership.open(slot, epoch):
-                self._pass_on(slot, epoch)
-                self._done[slot] = epoch
-        return dict(self._done)
-
-    def _pass_on(self, slot: int, epoch: int) -> None:
-        record = self._records.load(slot)
-        if record is not None and is_clean(record, epoch):
-            self._records.save_many({slot: {**record, "epoch": epoch}})
-            logger.info("slot %d was released before it was taken: its handoff is passed on", slot)
