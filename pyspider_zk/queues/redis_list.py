@@ -67,14 +67,14 @@ class RedisList:
             Unavailable: no reply; as with ``rpush``.
         """
         with self._lock:
-            pushes = self._present_caller().pushes
-            numbers = pushes.numbers_of(messages)
-            both = pack(list(numbers)), pack(pushes.spare(len(messages)))
+            caller = self._present_caller()
+            numbers = caller.numbers_of(messages)
+            both = pack(list(numbers)), pack(caller.spare(len(messages)))
             try:
                 pushed, length = self._call(_PUSH, name, KEPT, LATEST, limit, *both, *messages)
-                pushes.answered(numbers[:pushed])
+                caller.answered(numbers[:pushed])
             except BaseException:  # also of a signal: Redis may have received them
-                pushes.unanswered(messages, numbers)
+                caller.unanswered(messages, numbers)
                 raise
         return int(pushed), int(length)
 
@@ -103,22 +103,15 @@ class RedisList:
 
 
 class _Caller:
-    """Calling process, and how many replies it has received."""
-
-    def __init__(self) -> None:
-        self.pid = os.getpid()
-        self.name = uuid4().hex[:12]
-        self.pushes = _Pushes()
-
-
-class _Pushes:
-    """Numbers of the messages that a process puts; a repeated one keeps its number.
+    """Calling process, with numbers of the messages that it puts; a repeated one keeps its number.
 
     Only messages of a call without a reply can be repeated. They are recognized by their digests;
     as long as every call is answered, none is computed.
     """
 
     def __init__(self) -> None:
+        self.pid = os.getpid()
+        self.name = uuid4().hex[:12]
         self._last = 0
         self._open: dict[bytes, int] = {}
         self._answered: deque[int] = deque()
