@@ -4,7 +4,6 @@ import os
 from collections import Counter, deque
 from collections.abc import Sequence
 from hashlib import blake2b
-from itertools import accumulate
 from threading import Lock
 from typing import Any
 from uuid import uuid4
@@ -15,6 +14,7 @@ from pyspider_zk.queues.codec import pack
 from pyspider_zk.queues.names import wake_ups_key
 from pyspider_zk.queues.redis_typed_keys import TypedKeys, script
 from pyspider_zk.queues.redis_wake_ups import LATEST, RedisWakeUps
+from pyspider_zk.tasks.writes import batches
 
 KEPT = 3600  # seconds that Redis remembers a caller
 BATCH = 200  # messages of a call, at most
@@ -168,11 +168,7 @@ def _keys(messages: Sequence[bytes]) -> list[bytes]:
 
 def first_call(messages: Sequence[bytes]) -> Sequence[bytes]:
     """Return the first messages, as many as one call may have; at least one, if there is any."""
-    first = messages[:BATCH]
-    if sum(map(len, first)) <= CALL:
-        return first
-    sizes = accumulate(map(len, first))
-    return first[: max(1, sum(size <= CALL for size in sizes))]
+    return next(batches(messages, len, BATCH, CALL), [])
 
 
 def check_size(raw: bytes) -> None:

@@ -6,10 +6,10 @@ there under its old name, and the same calls go on with it. Nobody else may use 
 """
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from pyspider_zk.errors import BadMessage
 from pyspider_zk.projects.slots import slot_of
@@ -29,8 +29,7 @@ from pyspider_zk.queues.redis_link import RedisLink
 from pyspider_zk.queues.redis_records import RedisSlotRecords
 from pyspider_zk.queues.redis_typed_keys import TypedKeys, script
 from pyspider_zk.queues.routing import RoutedMessage, route
-
-T = TypeVar("T")
+from pyspider_zk.tasks.writes import batches
 
 STATE = "reslotting"
 """The hash that exists while this is under way."""
@@ -125,7 +124,7 @@ class RedisReslotting:
         page = max(1, min(PAGE, TAGS // max(1, len(streams))))
         queues = [self._messages(kind, slot, page) for kind, slot in streams]
         messages = heapq.merge(*queues, key=lambda each: each.age_order)
-        for batch in _batches(messages, lambda each: each.size, AT_ONCE, BYTES):
+        for batch in batches(messages, lambda each: each.size, AT_ONCE, BYTES):
             self._move(batch, plan.after)
 
     def move_parked(self, plan: Reslotting) -> None:
@@ -152,7 +151,7 @@ class RedisReslotting:
                 pipe.strlen(f"{STATE}:{record_key(slot)}")
             sizes = pipe.execute(raise_on_error=False)  # what is of another type is no record
         there = ((slot, size) for slot, size in enumerate(sizes) if isinstance(size, int) and size)
-        for slots in _batches(there, lambda each: each[1], plan.before, RECORDS):
+        for slots in batches(there, lambda each: each[1], plan.before, RECORDS):
             yield self._read([slot for slot, _ in slots])
 
     def _read(self, slots: list[int]) -> dict[int, dict[str, Any]]:
@@ -256,22 +255,6 @@ class RedisReslotting:
                 _queue_move(pipe, message, its)
 
         self._keys.pipelined(types, carry_out)
-
-
-def _batches(
-    things: Iterable[T], size_of: Callable[[T], int], most: int, limit: int
-) -> Iterator[list[T]]:
-    """Yield things in lists of ``most`` at most, of ``limit`` bytes if none is larger by itself."""
-    batch: list[T] = []
-    size = 0
-    for each in things:
-        size += size_of(each)
-        if batch and (len(batch) == most or size > limit):
-            yield batch
-            batch, size = [], size_of(each)
-        batch.append(each)
-    if batch:
-        yield batch
 
 
 def _queue_move(pipe: Any, message: _OldMessage, target: RoutedMessage) -> None:

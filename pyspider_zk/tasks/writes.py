@@ -128,14 +128,25 @@ def ids_last(rows: Iterable[Row]) -> list[Row]:
 
 def statements(rows: Iterable[Row]) -> Iterator[list[Row]]:
     """Yield rows in pieces that fit into a statement; one that is larger comes alone."""
-    piece: list[Row] = []
+    return batches(rows, _size_of, MOST_ROWS, MOST_BYTES)
+
+
+def _size_of(row: Row) -> int:
+    return sum(len(value) for value in row if isinstance(value, str | bytes))
+
+
+def batches(
+    things: Iterable[T], size_of: Callable[[T], int], most: int, limit: int
+) -> Iterator[list[T]]:
+    """Yield things in lists of ``most`` at most, of ``limit`` bytes if none is larger by itself."""
+    batch: list[T] = []
     size = 0
-    for row in rows:
-        more = sum(len(value) for value in row if isinstance(value, str | bytes))
-        if piece and (size + more > MOST_BYTES or len(piece) == MOST_ROWS):
-            yield piece
-            piece, size = [], 0
-        piece.append(row)
+    for each in things:
+        more = size_of(each)
+        if batch and (size + more > limit or len(batch) == most):
+            yield batch
+            batch, size = [], 0
+        batch.append(each)
         size += more
-    if piece:
-        yield piece
+    if batch:
+        yield batch
