@@ -31,21 +31,21 @@ Quoted = Callable[[str], str]
 
 
 def _write_sqlite(connection: Connection, quoted: Quoted, group: RowGroup) -> None:
-    names = list(map(quoted, group.names))
+    names = tuple(map(quoted, group.names))
     table = quoted(group.project)
     if group.is_new:
-        connection.exec_driver_sql(sqlite_upsert(table, names), group.rows)
+        connection.exec_driver_sql(sqlite_upsert(names).replace("{}", table), group.rows)
     else:
-        connection.exec_driver_sql(sqlite_update(table, names), ids_last(group.rows))
+        connection.exec_driver_sql(sqlite_update(names).replace("{}", table), ids_last(group.rows))
 
 
 def _write_postgresql(connection: Connection, quoted: Quoted, group: RowGroup) -> None:
     """Write a group from arrays, of which the server gets one per column."""
-    names, types = list(map(quoted, group.names)), list(map(postgresql_type, group.names))
-    statement = postgresql_upsert if group.is_new else postgresql_update
+    names, types = tuple(map(quoted, group.names)), tuple(map(postgresql_type, group.names))
+    statement = (postgresql_upsert if group.is_new else postgresql_update)(names, types)
     for rows in statements(group.rows):
         arrays = tuple(map(postgresql_array, zip(*rows, strict=True)))
-        connection.exec_driver_sql(statement(quoted(group.project), names, types), arrays)
+        connection.exec_driver_sql(statement.replace("{}", quoted(group.project)), arrays)
 
 
 def _write_mysql(connection: Connection, quoted: Quoted, group: RowGroup) -> None:

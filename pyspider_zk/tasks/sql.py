@@ -5,7 +5,7 @@ order of columns, but an update of one row takes the id last, and PostgreSQL's t
 column instead.
 
 A round writes a statement for each of its projects, with the same few sets of columns. So what
-follows from the columns alone is kept.
+follows from the columns alone is kept, with ``{}`` for the table.
 """
 
 import re
@@ -88,28 +88,19 @@ def containing(text: str) -> str:
     return f"%{escaped}%"
 
 
-def sqlite_select(table: str, columns: Sequence[str], count: int) -> str:
-    """Return a query for so many rows by their ids: the ids, then the columns; if none, all."""
-    chosen, where = _sqlite_selected(tuple(columns), count)
-    return f"SELECT {chosen} FROM {table} WHERE {where}"  # noqa: S608 - no values
-
-
 @lru_cache
-def _sqlite_selected(columns: tuple[str, ...], count: int) -> tuple[str, str]:
+def sqlite_select(columns: tuple[str, ...], count: int) -> str:
+    """Return a query for so many rows by their ids: the ids, then the columns; if none, all."""
     key, *others = columns
     marks = ", ".join("?" * count)
-    return f"{key}, {', '.join(others) or '*'}", f"{key} IN ({marks})"
-
-
-def sqlite_upsert(table: str, columns: Sequence[str]) -> str:
-    """Return an insert that overwrites the columns of rows that are there."""
-    return f"INSERT INTO {table} {_sqlite_upserted(tuple(columns))}"
+    return f"SELECT {key}, {', '.join(others) or '*'} FROM {{}} WHERE {key} IN ({marks})"  # noqa: S608 - no values
 
 
 @lru_cache
-def _sqlite_upserted(columns: tuple[str, ...]) -> str:
+def sqlite_upsert(columns: tuple[str, ...]) -> str:
+    """Return an insert that overwrites the columns of rows that are there."""
     marks = ", ".join("?" * len(columns))
-    return f"({', '.join(columns)}) VALUES ({marks}) {_overwritten(columns)}"
+    return f"INSERT INTO {{}} ({', '.join(columns)}) VALUES ({marks}) {_overwritten(columns)}"  # noqa: S608 - no values
 
 
 def _overwritten(columns: tuple[str, ...]) -> str:
@@ -117,16 +108,12 @@ def _overwritten(columns: tuple[str, ...]) -> str:
     return f"ON CONFLICT ({columns[0]}) DO UPDATE SET {sets}"
 
 
-def sqlite_update(table: str, columns: Sequence[str]) -> str:
-    """Return an update of one row, which takes the task id last."""
-    return f"UPDATE {table} SET {_sqlite_updated(tuple(columns))}"  # noqa: S608 - no values
-
-
 @lru_cache
-def _sqlite_updated(columns: tuple[str, ...]) -> str:
+def sqlite_update(columns: tuple[str, ...]) -> str:
+    """Return an update of one row, which takes the task id last."""
     # Not by ?1 and the like, for which Python 3.12 takes twice the time: it warns of each.
     sets = ", ".join(f"{name} = ?" for name in columns[1:])
-    return f"{sets} WHERE {columns[0]} = ?"
+    return f"UPDATE {{}} SET {sets} WHERE {columns[0]} = ?"  # noqa: S608 - no values
 
 
 def postgresql_type(name: str) -> str:
@@ -160,28 +147,20 @@ def postgresql_select(table: str, columns: Sequence[str]) -> str:
     )
 
 
-def postgresql_upsert(table: str, columns: Sequence[str], types: Sequence[str]) -> str:
+@lru_cache
+def postgresql_upsert(columns: tuple[str, ...], types: tuple[str, ...]) -> str:
     """Return an insert of arrays that overwrites the columns of rows that are there."""
-    return f"INSERT INTO {table} {_postgresql_upserted(tuple(columns), tuple(types))}"
-
-
-@lru_cache
-def _postgresql_upserted(columns: tuple[str, ...], types: tuple[str, ...]) -> str:
     rows = f"SELECT * FROM {_arrays(types)}"  # noqa: S608 - no values
-    return f"({', '.join(columns)}) {rows} {_overwritten(columns)}"
-
-
-def postgresql_update(table: str, columns: Sequence[str], types: Sequence[str]) -> str:
-    """Return an update, from arrays, of rows that are there."""
-    set_from = _postgresql_updated(tuple(columns), tuple(types))
-    return f"UPDATE {table} AS old SET {set_from}"  # noqa: S608 - no values
+    return f"INSERT INTO {{}} ({', '.join(columns)}) {rows} {_overwritten(columns)}"
 
 
 @lru_cache
-def _postgresql_updated(columns: tuple[str, ...], types: tuple[str, ...]) -> str:
+def postgresql_update(columns: tuple[str, ...], types: tuple[str, ...]) -> str:
+    """Return an update, from arrays, of rows that are there."""
     sets = ", ".join(f"{name} = new.{name}" for name in columns[1:])
     return (
-        f"{sets} FROM {_arrays(types)} AS new ({', '.join(columns)})"
+        f"UPDATE {{}} AS old SET {sets}"  # noqa: S608 - no values
+        f" FROM {_arrays(types)} AS new ({', '.join(columns)})"
         f" WHERE old.{columns[0]} = new.{columns[0]}"
     )
 

@@ -108,7 +108,8 @@ class SqliteTasks:
             for some in pieces(list(taskids)):
                 ids = padded(some)
                 table = quoted_table(self._taskdb, project)
-                cursor.execute(sqlite_select(table, _quoted(("taskid", *fields)), len(ids)), ids)
+                query = sqlite_select(_quoted(("taskid", *fields)), len(ids))
+                cursor.execute(query.replace("{}", table), ids)
                 names = [column[0] for column in cursor.description[1:]]
                 for taskid, *values in cursor:
                     found[taskid] = readable(zip(names, values, strict=True))
@@ -203,9 +204,11 @@ class SqliteTasks:
                 table, names = quoted_table(self._taskdb, group.project), _quoted(group.names)
                 if group.is_new:
                     group.rows.sort(key=itemgetter(-1))  # rowids then tell which came first
-                    cursor.executemany(sqlite_upsert(table, names), group.rows)
+                    cursor.executemany(sqlite_upsert(names).replace("{}", table), group.rows)
                 else:
-                    cursor.executemany(sqlite_update(table, names), ids_last(group.rows))
+                    cursor.executemany(
+                        sqlite_update(names).replace("{}", table), ids_last(group.rows)
+                    )
             self._failures.write(cursor.executemany, writes)
             before_commit()
         known.update(to_make)
