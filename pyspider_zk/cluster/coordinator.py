@@ -4,6 +4,7 @@ import logging
 import queue
 import random
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
@@ -12,7 +13,6 @@ from pyspider_zk.cluster.directory import Directory
 from pyspider_zk.cluster.leader import Leadership
 from pyspider_zk.cluster.membership import Membership
 from pyspider_zk.cluster.meta import ensure_cluster
-from pyspider_zk.cluster.ownership import VitalSigns
 from pyspider_zk.cluster.reader import ProtocolWatch, Reader, SettingsWatch, Table
 from pyspider_zk.cluster.records import Cluster, Load, Member, Meta
 from pyspider_zk.cluster.rules import NOTHING, Rules, View, rules_of
@@ -21,6 +21,7 @@ from pyspider_zk.config import Settings
 from pyspider_zk.errors import ClusterError, SessionLost, Unavailable
 from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.loop import Loop
+from pyspider_zk.metrics.families import RENEWALS
 from pyspider_zk.outage import Outage
 from pyspider_zk.zookeeper.connection import Connection
 from pyspider_zk.zookeeper.errors import OUTDATED
@@ -33,6 +34,47 @@ CONFLICTS = 20  # in a row, after which they are no coincidence
 AFTER = 0.001  # seconds after the last moment of a lease
 FOUNDING = 60.0  # seconds that a ZooKeeper may be away which answered at the start
 JITTER = 0.1  # of the renewal: else members that started at once would renew at once forever
+
+
+class VitalSigns:
+    """Vital signs of one member. Threads: the coordinator's writes, any may read.
+
+    Attributes:
+        renewals: how long renewals of the lease took that succeeded.
+        failures: how many failed.
+        epoch: of the assignment that the member knows.
+    """
+
+    def __init__(self) -> None:
+        self.renewals = RENEWALS.histogram()
+        self.failures = 0
+        self.epoch = 0
+        self._epoch_since = time.monotonic()
+
+    @property
+    def epoch_age(self) -> float:
+        """Seconds since the assignment changed."""
+        return time.monotonic() - self._epoch_since
+
+    def watch(self, renew: Callable[[], bool]) -> None:
+        """Renew the lease, and note how that went.
+
+        Args:
+            renew: returns whether the lease was renewed; what it raises is raised.
+        """
+        began, is_renewed = time.monotonic(), False
+        try:
+            is_renewed = renew()
+        finally:
+            if is_renewed:
+                self.renewals.observe(time.monotonic() - began)
+            else:
+                self.failures += 1
+
+    def learned(self, epoch: int | None) -> None:
+        """Note the epoch of the assignment, if one was read."""
+        if epoch is not None and epoch != self.epoch:
+            self.epoch, self._epoch_since = epoch, time.monotonic()
 
 
 class Coordinator:

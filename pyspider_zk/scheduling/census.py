@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from pyspider_zk.cluster.alerts import Alert, Observation, alerts
+from pyspider_zk.cluster.coordinator import Coordinator
 from pyspider_zk.cluster.directory import LeaseWatch
-from pyspider_zk.cluster.ownership import Ownership
 from pyspider_zk.cluster.records import Cluster
 from pyspider_zk.errors import ClusterError
 from pyspider_zk.jobs.model import JobState
@@ -72,7 +72,7 @@ class Census:
 
     def __init__(
         self,
-        ownership: Ownership,
+        ownership: Coordinator,
         jobs: JobQueue,
         queues: Queues,
         lease: float,

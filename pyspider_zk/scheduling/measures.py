@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from pyspider_zk.cluster.ownership import Ownership
+from pyspider_zk.cluster.coordinator import Coordinator
 from pyspider_zk.metrics import families
 from pyspider_zk.metrics.families import Metrics
 from pyspider_zk.scheduling.round_pace import RoundTimes
@@ -61,6 +61,6 @@ class SchedulerMeasures:
         return {"loaded": max(0, self._slots.load.pending - unloaded), "unloaded": unloaded}
 
 
-def lease_left(ownership: Ownership) -> float:
+def lease_left(ownership: Coordinator) -> float:
     """Return the seconds until the fence closes without a renewal; not positive: it is closed."""
     return ownership.view.lease_until - boottime()

@@ -11,7 +11,7 @@ from typing import Any
 from xmlrpc.client import Fault
 
 from pyspider_zk.cluster.coordinator import Coordinator
-from pyspider_zk.cluster.ownership import Coordinate, Ownership
+from pyspider_zk.cluster.ownership import Coordinate
 from pyspider_zk.cluster.records import Cluster
 from pyspider_zk.components.garbage import collected_between_rounds
 from pyspider_zk.components.identity import is_out_of_reach, member_record
@@ -233,7 +233,7 @@ class ClusterScheduler(TaskEngine):
             raise Fault(403, f"_quit is off: {remedy}")
         self.quit()
 
-    def _join(self) -> Ownership:
+    def _join(self) -> Coordinator:
         self._credentials.check()
         try:
             host, port = self.rpc.bound(patience=5)

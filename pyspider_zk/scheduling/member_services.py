@@ -4,9 +4,9 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 
+from pyspider_zk.cluster.coordinator import Coordinator
 from pyspider_zk.cluster.event_archive import EventArchive, EventSearch
 from pyspider_zk.cluster.event_log import EventLog
-from pyspider_zk.cluster.ownership import Ownership
 from pyspider_zk.cluster.reader import Reader, read_consumers
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.config import Settings
@@ -72,7 +72,7 @@ class MemberServices:
         self.runner: JobRunner | None = None
         self.census: Census | None = None
 
-    def start(self, ownership: Ownership) -> None:
+    def start(self, ownership: Coordinator) -> None:
         """Start what this member needs; without a connection to ZooKeeper that is nothing."""
         if ownership.connection is None:
             return
@@ -115,7 +115,7 @@ class MemberServices:
         """Return what the census last saw; None if it is not taken, or not by this member."""
         return None if self.census is None else self.census.latest
 
-    def _archive(self, ownership: Ownership, events: EventLog) -> None:
+    def _archive(self, ownership: Coordinator, events: EventLog) -> None:
         projectdb = self._engine.projectdb.unguarded
         archive = EventArchive(projectdb)
         self._running.callback(archive.close)
@@ -126,14 +126,14 @@ class MemberServices:
         archiving = EventArchiving(lambda: ownership.leading, events, kept, scripts.forget_gone)
         self._run(archiving.loop, within=1.0)
 
-    def _redeliver(self, ownership: Ownership, connection: Connection) -> None:
+    def _redeliver(self, ownership: Coordinator, connection: Connection) -> None:
         tree = Tree(self._settings.root)
         reader = Reader(tree, connection.unreadable)
         present = partial(read_consumers, connection, tree, reader)
         redelivery = Redelivery(lambda: ownership.leading, present, self._work)
         self._run(redelivery.loop, within=1.0)
 
-    def _take_census(self, ownership: Ownership, jobs: JobQueue) -> None:
+    def _take_census(self, ownership: Coordinator, jobs: JobQueue) -> None:
         if self._surveyed is None:
             return
         self._running.callback(self._surveyed.close)
@@ -151,7 +151,7 @@ class MemberServices:
         self._run(webhook.loop, within=1.0)
         return webhook.follow
 
-    def _carry_out_jobs(self, ownership: Ownership, jobs: JobQueue, events: EventLog) -> None:
+    def _carry_out_jobs(self, ownership: Coordinator, jobs: JobQueue, events: EventLog) -> None:
         fence = self._engine.fence
         finalizer = Finalizer(jobs, events, fence, self._engine.resultdb)
         self.runner = JobRunner(
@@ -172,7 +172,7 @@ class MemberServices:
         loop.start()
 
 
-def _claimant(ownership: Ownership) -> Claimant | None:
+def _claimant(ownership: Coordinator) -> Claimant | None:
     """Return the claimant that the member claims jobs as, None while it is no member."""
     path = ownership.path
     return None if path is None else Claimant(path)

@@ -9,7 +9,8 @@ from functools import cache
 from itertools import islice
 from typing import Any
 
-from pyspider_zk.cluster.ownership import Fence, Ownership
+from pyspider_zk.cluster.coordinator import Coordinator
+from pyspider_zk.cluster.ownership import Fence
 from pyspider_zk.errors import BadMessage, DatabaseAway, FenceClosed
 from pyspider_zk.queues.api import SlotRecords, WorkQueues
 from pyspider_zk.scheduling.intake import Intake
@@ -62,7 +63,7 @@ class Handover:
         self._given_up: dict[int, int] = {}
         self._released: dict[int, int] = {}  # of those that are to be, with the epochs
 
-    def follow(self, ownership: Ownership) -> None:
+    def follow(self, ownership: Coordinator) -> None:
         """Give up slots that are no longer owned, and take the new ones."""
         view, held = ownership.view, self._fence.held
         if view.owned == held and not view.releasing and not self._seals.broken:
@@ -82,7 +83,7 @@ class Handover:
             ownership.released(self._release(ownership, view.releasing))
         self._take({slot: e for slot, e in view.owned.items() if slot not in held})
 
-    def give_up_all(self, ownership: Ownership, *, planned: bool) -> None:
+    def give_up_all(self, ownership: Coordinator, *, planned: bool) -> None:
         """Drop all slots, before the member leaves; those granted but not taken are passed on."""
         self.give_up(self._fence.held, planned=planned)
         if planned:
@@ -106,7 +107,7 @@ class Handover:
             self._given_up[slot] = self._fence.held.pop(slot)
         logger.info("gave up %d slots, %d left", len(slots), len(self._fence.held))
 
-    def _release(self, ownership: Ownership, releasing: Mapping[int, int]) -> dict[int, int]:
+    def _release(self, ownership: Coordinator, releasing: Mapping[int, int]) -> dict[int, int]:
         """Return which of the slots to release may be acknowledged, with the epochs.
 
         A record is complete only for the epoch just after its own. A slot that must be released

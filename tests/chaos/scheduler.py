@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from queue import Full
 from typing import Any
 
-from pyspider_zk.cluster.ownership import Ownership
+from pyspider_zk.cluster.coordinator import Coordinator
 from pyspider_zk.errors import FenceClosed
 from pyspider_zk.hooks import ClusterScheduler
 from pyspider_zk.scheduling.project import LoadedProject
@@ -116,7 +116,7 @@ class _HandoverWatch:
         handover.follow, handover.give_up = self.follow, self.give_up
         handover._finished = self.finished
 
-    def follow(self, ownership: Ownership) -> None:
+    def follow(self, ownership: Coordinator) -> None:
         held = set(self._scheduler.fence.held)
         asked = {pair for pair in ownership.view.releasing.items() if pair[0] not in held}
         could = {pair for pair in asked if ownership.open(*pair)}

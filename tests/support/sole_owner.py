@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from pyspider_zk.cluster.ownership import VitalSigns
+from pyspider_zk.cluster.coordinator import VitalSigns
 from pyspider_zk.cluster.records import Assignment, Cluster, Meta
 from pyspider_zk.cluster.rules import View
 
@@ -12,8 +12,8 @@ FOREVER = float("inf")
 class SoleOwner:
     """Ownership that the test decides, instead of a cluster.
 
-    It satisfies ``cluster.ownership.Ownership``. A slot gets a higher epoch with every grant. There
-    is no job queue: give claims to ``SlotScheduler.local_jobs``.
+    It stands in for ``cluster.coordinator.Coordinator``. A slot gets a higher epoch with every
+    grant. There is no job queue: give claims to ``SlotScheduler.local_jobs``.
     """
 
     def __init__(self, slots: int, owned: Iterable[int] | None = None) -> None:
