@@ -9,7 +9,7 @@ from collections import ChainMap, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import filterfalse, islice
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from pyspider_zk.errors import BadMessage, BadRequest, ClusterError, FenceClosed, Unavailable, brief
 from pyspider_zk.jobs.model import Claim, Outcome, Verdict
@@ -74,25 +74,8 @@ class Stage(NamedTuple):
     tidies: bool = False
 
 
-class Operations(Protocol):
-    """Implementation of each operation on chunks of projects; see ``scheduling/operations.py``."""
-
-    def check_slot(self, standing: str, project: str) -> None:
-        """Make sure that a project is not in another member's slot.
-
-        Args:
-            standing: the project that the job is named after.
-
-        Raises:
-            OperationRefused: it is.
-        """
-
-    def stages(self, work: Work) -> tuple[Stage, ...]:
-        """Return the stages of a job's operation.
-
-        Raises:
-            BadRequest: there is no such operation, or it has other arguments.
-        """
+Stages = Callable[[Work], tuple[Stage, ...]]
+"""Returns the stages of a job's operation; see ``scheduling/operations.py``."""
 
 
 class JobWork:
@@ -113,14 +96,14 @@ class JobWork:
         gives_way: set by the job thread: it is given back if it waits, so that others have room.
     """
 
-    def __init__(self, claim: Claim, operations: Operations, clock: Callable[[], float]) -> None:
+    def __init__(self, claim: Claim, stages_of: Stages, clock: Callable[[], float]) -> None:
         self.claim = claim
         self.name = claim.name
         self.verdict: Verdict | None = None
         self.reported = float("-inf")
         self.waits_since: float | None = None
         self.gives_way = False
-        self._operations = operations
+        self._stages_of = stages_of
         self._clock = clock
         self._projects: list[str] = []
         self._places: dict[str, Any] = {}
@@ -250,7 +233,7 @@ class JobWork:
         work, progress = Work.parse(self.claim.job.work), Progress.parse(self.claim.job.progress)
         self._projects = list(work.projects)
         self._resume(progress)
-        self._stages = self._operations.stages(work)
+        self._stages = self._stages_of(work)
         self._operation = plain([work.operation, dict(work.arguments)])
         for stage in self._stages[self._stage : self._stage + 1]:
             self._not_before = self._clock() + stage.settle  # a former claimant may have just died

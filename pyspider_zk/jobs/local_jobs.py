@@ -9,7 +9,7 @@ from itertools import takewhile
 
 from pyspider_zk.cluster.ownership import Fence
 from pyspider_zk.errors import DatabaseAway, FenceClosed, Unavailable, brief
-from pyspider_zk.jobs.execution import JobWork, OperationRefused, Operations, ProjectTarget, Results
+from pyspider_zk.jobs.execution import JobWork, OperationRefused, ProjectTarget, Results, Stages
 from pyspider_zk.jobs.model import Claim
 from pyspider_zk.jobs.rules import is_at
 
@@ -75,12 +75,12 @@ class LocalJobs:
 
     def __init__(
         self,
-        operations: Operations,
+        stages_of: Stages,
         fence: Fence,
         post: Callable[[Callable[[], object]], object],
     ) -> None:
         self.call: Callable[[], None] = lambda: None
-        self._operations = operations
+        self._stages_of = stages_of
         self._fence = fence
         self._post = post
         self._share = SHARE
@@ -91,7 +91,7 @@ class LocalJobs:
 
     def add(self, claim: Claim) -> JobWork:
         """Add a claimed job."""
-        work = JobWork(claim, self._operations, self._clock)
+        work = JobWork(claim, self._stages_of, self._clock)
         self._post(partial(self._add, work))
         return work
 
@@ -186,14 +186,19 @@ class LocalJobs:
             work.note(target, results[target.project])
 
     def _refused(self, chunk: Sequence[Item]) -> Results:
-        """Return why projects of a chunk are refused: they are not in the slot of their job."""
-        refused: Results = {}
-        for work, target in chunk:
-            try:
-                self._operations.check_slot(work.name.project, target.project)
-            except OperationRefused as error:
-                refused[target.project] = error
-        return refused
+        """Return why projects of a chunk are refused: they are in another member's slot.
+
+        Their job was written by hand, or for a cluster with another number of slots. The fence
+        would stop their effects in every round, and with them everything that follows.
+        """
+        is_open = self._fence.is_open
+        return {
+            target.project: OperationRefused(
+                "it is not in the slot of the job: request the operation again"
+            )
+            for work, target in chunk
+            if is_open(work.name.project) and not is_open(target.project)
+        }
 
     def _is_current(self, work: JobWork) -> bool:
         """Return whether its slot is still held at the epoch of its claim."""

@@ -73,22 +73,6 @@ class ProjectOperations:
         self._applier = applier
         self._deletion = deletion
 
-    def check_slot(self, standing: str, project: str) -> None:
-        """Make sure that a project is not in another member's slot.
-
-        The fence would stop its effects in every round, and with them everything that follows.
-
-        Args:
-            standing: the project that the job is named after.
-
-        Raises:
-            OperationRefused: it is; the job was written by hand, or for a cluster with another
-                number of slots.
-        """
-        fence = self._engine.fence
-        if fence.is_open(standing) and not fence.is_open(project):
-            raise OperationRefused("it is not in the slot of the job: request the operation again")
-
     def stages(self, work: Work) -> tuple[Stage, ...]:
         """Return the stages of a job's operation.
 

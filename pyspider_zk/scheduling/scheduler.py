@@ -114,7 +114,7 @@ class SlotScheduler:
             beat,
         )
         operations = ProjectOperations(engine, self.project_set, self.applier, self.deletion)
-        self.local_jobs = LocalJobs(operations, engine.fence, engine.calls.post)
+        self.local_jobs = LocalJobs(operations.stages, engine.fence, engine.calls.post)
         self._history = HistoryAdditions(engine.counts, queues.history)
         self._clock_jumps = ClockJumps()
         self._saved = 0.0  # by the wall clock, as pyspider does

@@ -873,7 +873,7 @@ def test_a_job_that_raises_counts_a_try_and_the_next_one_is_carried_out(world: W
 
     world.project("p")
     scheduler = world.scheduler()
-    broken = Broken(a_claim("stop", ["p"]), scheduler.local_jobs._operations, time.monotonic)
+    broken = Broken(a_claim("stop", ["p"]), scheduler.local_jobs._stages_of, time.monotonic)
     scheduler.local_jobs._works = [broken]
     work = add(scheduler, a_claim("stop", ["p"], batch="b2"))
 
