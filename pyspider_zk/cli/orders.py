@@ -22,7 +22,7 @@ from pyspider_zk.cluster.directory import Directory
 from pyspider_zk.cluster.event_log import EventLog
 from pyspider_zk.cluster.events import Event, EventKind
 from pyspider_zk.cluster.meta import Upgrade
-from pyspider_zk.cluster.orders import Orders, SettingsStore
+from pyspider_zk.cluster.orders import Orders
 from pyspider_zk.cluster.rebalancing import Rebalancing, SlotMove
 from pyspider_zk.cluster.records import Cluster
 from pyspider_zk.cluster.tree import Tree
@@ -42,7 +42,6 @@ class OpenCluster(NamedTuple):
 
     own: Settings
     directory: Directory
-    store: SettingsStore
     orders: Orders
     events: EventLog
     upgrade: Upgrade
@@ -58,10 +57,9 @@ def opened_cluster(options: dict[str, Any]) -> Iterator[OpenCluster]:
     own = target(options).settings
     with connected(own) as connection:
         tree = Tree(own.root)
-        store = SettingsStore(connection, tree)
         directory, events = Directory(own, connection), EventLog(connection, tree)
         upgrade = Upgrade(connection, tree)
-        yield OpenCluster(own, directory, store, Orders(store, user()), events, upgrade)
+        yield OpenCluster(own, directory, Orders(connection, tree, user()), events, upgrade)
 
 
 @of_cluster
@@ -193,7 +191,7 @@ def settings() -> None:
 def list_settings(options: dict[str, Any], as_json: bool) -> None:
     """Show the cluster-wide settings."""
     with opened_cluster(options) as opened:
-        found = opened.store.read()
+        found = opened.orders.read()
     click.echo(json.dumps(asdict(found)) if as_json else _lines(found))
 
 

@@ -33,40 +33,39 @@ _MAINTENANCE = {
 }
 
 
-class SettingsStore:
-    """Reads and changes the cluster-wide settings; each change comes with its event, or not at all.
+class Orders:
+    """The cluster-wide settings, and what one user orders of them.
+
+    Each order comes with its event, or not at all; it returns the settings that stand from then on.
 
     Threads: any; calls block for some seconds at most and raise ``Unavailable``. All raise
-    ``Mismatch`` if there is no cluster.
+    ``Mismatch`` if there is no cluster, and ``Conflict`` if the settings are damaged; ``reset``
+    does not.
+
+    Args:
+        who: the user.
     """
 
-    def __init__(self, connection: Connection, tree: Tree) -> None:
+    def __init__(self, connection: Connection, tree: Tree, who: str) -> None:
         self._connection = connection
         self._tree = tree
         self._path = tree.settings
         self._events = EventLog(connection, tree)
+        self._who = who
 
     def read(self) -> ClusterSettings:
-        """Return the settings as they stand.
-
-        Raises:
-            Conflict: they are damaged.
-        """
+        """Return the settings as they stand."""
         self._check_cluster()
         found = self._connection.find(self._path)
         return self._decoded(found[0]) if found else ClusterSettings()
 
-    def change(self, edit: Edit, kind: EventKind, text: str, who: str) -> ClusterSettings:
+    def change(self, kind: EventKind, text: str, edit: Edit) -> ClusterSettings:
         """Change the settings; return them. An edit that changes nothing writes nothing.
 
         Args:
-            edit: returns the new settings; called again if somebody else wrote meanwhile.
             kind: of the event.
             text: of the event, one sentence.
-            who: the user who asked for it.
-
-        Raises:
-            Conflict: they are damaged.
+            edit: returns the new settings; called again if somebody else wrote meanwhile.
         """
         while True:
             self._ensure()
@@ -74,7 +73,7 @@ class SettingsStore:
             after = edit(before := self._decoded(data))
             if after == before:
                 return after
-            event = Event(kind, text, time.time(), who)
+            event = Event(kind, text, time.time(), self._who)
             write = Write(self._path, after.encode(), version)
             try:
                 self._connection.multi(write, self._events.step(event))
@@ -82,13 +81,31 @@ class SettingsStore:
                 continue
             return after
 
-    def reset(self, who: str) -> ClusterSettings:
-        """Write the defaults over whatever is there."""
-        self._ensure()
-        event = Event(EventKind.SETTINGS, "the cluster-wide settings were reset", time.time(), who)
-        write = Write(self._path, ClusterSettings().encode())
-        self._connection.multi(write, self._events.step(event))
-        return ClusterSettings()
+    def set(self, values: Mapping[str, Any]) -> ClusterSettings:
+        """Set cluster-wide settings by name; None unsets one.
+
+        Raises:
+            BadRequest: a name or a value that cannot be.
+        """
+        text = ", ".join(
+            f"{name} unset" if value is None else f"{name} set to {value}"
+            for name, value in values.items()
+        )
+        return self.change(EventKind.SETTINGS, text, lambda now: with_values(now, values))
+
+    def maintain(self, mode: Maintenance) -> ClusterSettings:
+        """Let the assignment stand still, or go on."""
+        return self.change(
+            EventKind.MAINTENANCE, _MAINTENANCE[mode], lambda now: with_maintenance(now, mode)
+        )
+
+    def rebalance(self) -> ClusterSettings:
+        """Let the leader even the slots out once although maintenance is on."""
+        return self.change(
+            EventKind.REBALANCE,
+            "maintenance is suspended while slots move",
+            with_rebalance,
+        )
 
     def is_rebalanced(self) -> bool:
         """Return whether the last rebalancing under maintenance ended because it was done."""
@@ -96,6 +113,55 @@ class SettingsStore:
         events = [event for _, event in self._events.read(limit=1000)]
         texts = [event.text for event in events if event.kind == EventKind.REBALANCE]
         return texts[-1:] == [REBALANCED]
+
+    def end_rebalance(self) -> ClusterSettings:
+        """Let maintenance go on though slots may still be uneven."""
+        return self.change(
+            EventKind.REBALANCE,
+            "maintenance goes on: rebalancing was ended",
+            lambda now: replace(now, rebalance=False),
+        )
+
+    def evict(self, number: int) -> ClusterSettings:
+        """Move all slots of a member away, and give it none until it is admitted again."""
+        return self.change(
+            EventKind.EVICT,
+            f"member {number} was evicted: it gets no slots",
+            lambda now: replace(now, evicted=tuple(sorted({*now.evicted, number}))),
+        )
+
+    def admit(self, number: int) -> ClusterSettings:
+        """Let a member get slots again."""
+        return self.change(
+            EventKind.EVICT,
+            f"member {number} may get slots again",
+            lambda now: replace(now, evicted=tuple(each for each in now.evicted if each != number)),
+        )
+
+    def pin(self, slot: int, number: int) -> ClusterSettings:
+        """Keep a slot at a member whenever that is there."""
+        return self.change(
+            EventKind.PIN,
+            f"slot {slot} was pinned to member {number}",
+            lambda now: replace(now, pins={**now.pins, slot: number}),
+        )
+
+    def unpin(self, slot: int) -> ClusterSettings:
+        """Let a slot be at any member."""
+        return self.change(
+            EventKind.PIN,
+            f"slot {slot} is pinned no more",
+            lambda now: replace(now, pins={at: to for at, to in now.pins.items() if at != slot}),
+        )
+
+    def reset(self) -> ClusterSettings:
+        """Write the defaults over whatever is there, also what is damaged."""
+        self._ensure()
+        text = "the cluster-wide settings were reset"
+        event = Event(EventKind.SETTINGS, text, time.time(), self._who)
+        write = Write(self._path, ClusterSettings().encode())
+        self._connection.multi(write, self._events.step(event))
+        return ClusterSettings()
 
     def _check_cluster(self) -> None:
         if self._connection.find(self._tree.meta) is None:
@@ -112,94 +178,6 @@ class SettingsStore:
         except BadMessage as error:
             remedy = "the schedulers go by the last good ones; `pyspider-zk settings reset`"
             raise Conflict(f"{self._path} is damaged: {error}; {remedy} makes it anew") from error
-
-
-class Orders:
-    """What one user tells the cluster. Each order returns the settings that stand from then on.
-
-    Threads and errors: as those of ``SettingsStore.change``.
-    """
-
-    def __init__(self, store: SettingsStore, who: str) -> None:
-        self._store = store
-        self._who = who
-
-    def set(self, values: Mapping[str, Any]) -> ClusterSettings:
-        """Set cluster-wide settings by name; None unsets one.
-
-        Raises:
-            BadRequest: a name or a value that cannot be.
-        """
-        text = ", ".join(
-            f"{name} unset" if value is None else f"{name} set to {value}"
-            for name, value in values.items()
-        )
-        return self._order(EventKind.SETTINGS, text, lambda now: with_values(now, values))
-
-    def maintain(self, mode: Maintenance) -> ClusterSettings:
-        """Let the assignment stand still, or go on."""
-        return self._order(
-            EventKind.MAINTENANCE, _MAINTENANCE[mode], lambda now: with_maintenance(now, mode)
-        )
-
-    def rebalance(self) -> ClusterSettings:
-        """Let the leader even the slots out once although maintenance is on."""
-        return self._order(
-            EventKind.REBALANCE,
-            "maintenance is suspended while slots move",
-            with_rebalance,
-        )
-
-    def is_rebalanced(self) -> bool:
-        """Return whether the last rebalancing under maintenance ended because it was done."""
-        return self._store.is_rebalanced()
-
-    def end_rebalance(self) -> ClusterSettings:
-        """Let maintenance go on though slots may still be uneven."""
-        return self._order(
-            EventKind.REBALANCE,
-            "maintenance goes on: rebalancing was ended",
-            lambda now: replace(now, rebalance=False),
-        )
-
-    def evict(self, number: int) -> ClusterSettings:
-        """Move all slots of a member away, and give it none until it is admitted again."""
-        return self._order(
-            EventKind.EVICT,
-            f"member {number} was evicted: it gets no slots",
-            lambda now: replace(now, evicted=tuple(sorted({*now.evicted, number}))),
-        )
-
-    def admit(self, number: int) -> ClusterSettings:
-        """Let a member get slots again."""
-        return self._order(
-            EventKind.EVICT,
-            f"member {number} may get slots again",
-            lambda now: replace(now, evicted=tuple(each for each in now.evicted if each != number)),
-        )
-
-    def pin(self, slot: int, number: int) -> ClusterSettings:
-        """Keep a slot at a member whenever that is there."""
-        return self._order(
-            EventKind.PIN,
-            f"slot {slot} was pinned to member {number}",
-            lambda now: replace(now, pins={**now.pins, slot: number}),
-        )
-
-    def unpin(self, slot: int) -> ClusterSettings:
-        """Let a slot be at any member."""
-        return self._order(
-            EventKind.PIN,
-            f"slot {slot} is pinned no more",
-            lambda now: replace(now, pins={at: to for at, to in now.pins.items() if at != slot}),
-        )
-
-    def reset(self) -> ClusterSettings:
-        """Write the defaults over whatever is there, also what is damaged."""
-        return self._store.reset(self._who)
-
-    def _order(self, kind: EventKind, text: str, edit: Edit) -> ClusterSettings:
-        return self._store.change(edit, kind, text, self._who)
 
 
 class ScaleNode:

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from typing import Any
 
 from pyspider.webui.app import app as stock_app
@@ -14,7 +15,7 @@ from werkzeug.middleware.dispatcher import DispatcherMiddleware
 from pyspider_zk.cluster.directory import Directory, LeaseWatch
 from pyspider_zk.cluster.event_archive import EventArchive
 from pyspider_zk.cluster.event_log import EventLog
-from pyspider_zk.cluster.orders import SettingsStore
+from pyspider_zk.cluster.orders import Orders
 from pyspider_zk.cluster.records import Cluster, ComponentKind
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.components.identity import presence, reachable
@@ -226,14 +227,14 @@ class ClusterWebUI:
         """Serve the API and the operations page beside pyspider's pages while the block runs."""
         tree, read = Tree(settings.root), _reader(settings, connection)
         readings, asking = Readings(read), credentials_of(settings)
-        events, store = EventLog(connection, tree), SettingsStore(connection, tree)
+        events, orders = EventLog(connection, tree), partial(Orders, connection, tree)
         jobs, projectdb = JobQueue(connection, tree.jobs), self.config["projectdb"]
         reports = Reports.of(self.config["taskdb"], self.config["resultdb"])
         with (
             closing(
                 Router(readings.recent, fresh_for=0, timeout=PATIENCE, credentials=asking)
             ) as hasty,
-            closing(Rebalancer(store, read)) as rebalancer,
+            closing(Rebalancer(orders, read)) as rebalancer,
             closing(reports.search),
             closing(EventArchive(projectdb.original)) as archive,
         ):
@@ -251,7 +252,7 @@ class ClusterWebUI:
                 rpc=hasty,
                 leases=LeaseWatch(),
                 settings=settings,
-                settings_store=store,
+                orders=orders,
                 rebalancer=rebalancer,
                 config=self.config,
             )

@@ -6,7 +6,7 @@ from enum import StrEnum
 from threading import Event, Lock, Thread
 from typing import NamedTuple
 
-from pyspider_zk.cluster.orders import Orders, SettingsStore
+from pyspider_zk.cluster.orders import Orders
 from pyspider_zk.cluster.rebalancing import Rebalancing
 from pyspider_zk.cluster.records import Cluster
 from pyspider_zk.errors import ClusterError, Conflict
@@ -38,11 +38,12 @@ class Rebalancer:
     Threads: any. Only ``close`` blocks, until maintenance goes on.
 
     Args:
+        orders: returns the orders of a user.
         read: reads the cluster, in any thread.
     """
 
-    def __init__(self, store: SettingsStore, read: Callable[[], Cluster]) -> None:
-        self._store = store
+    def __init__(self, orders: Callable[[str], Orders], read: Callable[[], Cluster]) -> None:
+        self._orders = orders
         self._read = read
         self._lock = Lock()
         self._ended = Event()
@@ -65,7 +66,7 @@ class Rebalancer:
         with self._lock:
             if self._told.state is RebalanceState.RUNNING:
                 raise Conflict("a rebalancing runs already: wait until it is done")
-            rebalancing = Rebalancing(Orders(self._store, who), self._read, projects)
+            rebalancing = Rebalancing(self._orders(who), self._read, projects)
             rebalancing.left = total
             self._told = RebalanceProgress(RebalanceState.RUNNING, total, total)
             self._rebalancing = rebalancing

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
-from pyspider_zk.cluster.orders import Orders, SettingsStore
+from pyspider_zk.cluster.orders import Orders
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.config import Settings
 from pyspider_zk.queues.api import Message, SlotQueues
@@ -467,7 +467,7 @@ def test_an_order_is_found_by_who_gave_it_among_the_orders_and_exported(
 ) -> None:
     settings = Settings(hosts=cluster.zookeeper.address, root="/pages")
     with connected(settings) as connection:
-        orders = Orders(SettingsStore(connection, Tree(settings.root)), "ann@desk")
+        orders = Orders(connection, Tree(settings.root), "ann@desk")
         for delay in (70, None):
             orders.set({"restart_delay": delay})
     open_page(page, "events?group=scripts&who=ANN%40")

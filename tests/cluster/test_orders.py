@@ -4,7 +4,7 @@ import pytest
 
 from pyspider_zk.cluster.cluster_settings import ClusterSettings, Maintenance
 from pyspider_zk.cluster.event_log import EventLog
-from pyspider_zk.cluster.orders import Orders, SettingsStore
+from pyspider_zk.cluster.orders import Orders
 from pyspider_zk.cluster.records import LeaseTerms
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.config import Settings
@@ -23,13 +23,8 @@ def tree(settings: Settings) -> Tree:
 
 
 @pytest.fixture
-def store(connection: Connection, tree: Tree) -> SettingsStore:
-    return SettingsStore(connection, tree)
-
-
-@pytest.fixture
-def orders(store: SettingsStore) -> Orders:
-    return Orders(store, "me")
+def orders(connection: Connection, tree: Tree) -> Orders:
+    return Orders(connection, tree, "me")
 
 
 def lease_of(connection: Connection, tree: Tree, member: BareScheduler) -> float:
@@ -100,7 +95,7 @@ def test_damaged_settings_are_passed_over_and_the_last_good_ones_stay(
 
 
 def test_settings_that_were_deleted_are_made_anew_with_the_last_good_values(
-    crew: Crew, connection, tree: Tree, store: SettingsStore, orders: Orders
+    crew: Crew, connection, tree: Tree, orders: Orders
 ):
     (alone,) = crew.start_and_share(1)
     orders.set({"restart_delay": 9.0})
@@ -109,7 +104,7 @@ def test_settings_that_were_deleted_are_made_anew_with_the_last_good_values(
     connection.delete(tree.settings)
 
     eventually(lambda: connection.find(tree.settings))
-    assert store.read() == ClusterSettings(restart_delay=9.0)
+    assert orders.read() == ClusterSettings(restart_delay=9.0)
     orders.set({"restart_delay": 8.0})
     eventually(lambda: alone.coordinator.restart_delay == 8.0)
 
@@ -130,9 +125,7 @@ def test_each_change_has_an_event_with_the_user_and_no_change_has_none(
     assert events[0].text == "moves set to 5, lease unset"
 
 
-def test_what_is_taken_back_leaves_the_settings_as_they_were(
-    crew: Crew, store: SettingsStore, orders: Orders
-):
+def test_what_is_taken_back_leaves_the_settings_as_they_were(crew: Crew, orders: Orders):
     crew.start_and_share(1)
     orders.evict(8)
     before = orders.pin(4, 8)
@@ -141,7 +134,7 @@ def test_what_is_taken_back_leaves_the_settings_as_they_were(
 
     assert (evicted.evicted, dict(pinned.pins)) == ((7, 8), {4: 8, 3: 7})
     orders.admit(7)
-    assert orders.unpin(3) == before == store.read()
+    assert orders.unpin(3) == before == orders.read()
 
 
 def test_without_a_cluster_there_are_no_settings(orders: Orders):
@@ -150,7 +143,7 @@ def test_without_a_cluster_there_are_no_settings(orders: Orders):
 
 
 def test_a_change_by_somebody_else_in_between_is_not_lost(
-    crew: Crew, connection, store: SettingsStore, orders: Orders, monkeypatch
+    crew: Crew, connection, orders: Orders, monkeypatch
 ):
     crew.start_and_share(1)
     multi = connection.multi
@@ -163,7 +156,7 @@ def test_a_change_by_somebody_else_in_between_is_not_lost(
     monkeypatch.setattr(connection, "multi", late)
     orders.set({"moves": 5})
 
-    assert store.read() == ClusterSettings(restart_delay=9.0, moves=5)
+    assert orders.read() == ClusterSettings(restart_delay=9.0, moves=5)
 
 
 def test_maintenance_gives_a_newcomer_nothing_and_the_slots_of_the_dead_to_others(

@@ -11,7 +11,7 @@ import pytest
 
 from pyspider_zk.cluster.cluster_settings import ClusterSettings, Maintenance
 from pyspider_zk.cluster.event_log import EventLog
-from pyspider_zk.cluster.orders import Orders, SettingsStore
+from pyspider_zk.cluster.orders import Orders
 from pyspider_zk.cluster.rebalancing import NEWCOMER, Rebalancing, preview, without_maintenance
 from pyspider_zk.cluster.records import Assignment, Cluster, Member, Meta, Slot
 from pyspider_zk.cluster.tree import Tree
@@ -74,20 +74,16 @@ class Uneven(NamedTuple):
 
     first: BareScheduler
     second: BareScheduler
-    store: SettingsStore
-
-    @property
-    def orders(self) -> Orders:
-        return Orders(self.store, "me")
+    orders: Orders
 
 
 @pytest.fixture
 def uneven(crew: Crew, connection: Connection, settings: Settings) -> Uneven:
     [first] = crew.start_and_share(1)
-    store = SettingsStore(connection, Tree(settings.root))
-    Orders(store, "me").maintain(Maintenance.HOLD)
+    orders = Orders(connection, Tree(settings.root), "me")
+    orders.maintain(Maintenance.HOLD)
     eventually(lambda: first.coordinator._shared.current == HELD)
-    return Uneven(first, crew.start("second"), store)
+    return Uneven(first, crew.start("second"), orders)
 
 
 def run(
@@ -110,7 +106,7 @@ def test_the_slots_are_even_and_maintenance_goes_on(
     run(uneven.orders, crew.cluster, 60)
 
     crew.shared_by(uneven.first, uneven.second)
-    assert uneven.store.read() == HELD
+    assert uneven.orders.read() == HELD
     events = [event for _, event in EventLog(connection, Tree(settings.root)).read()]
     assert [(each.text, each.who) for each in events if each.kind == "rebalance"] == [
         ("maintenance is suspended while slots move", "me"),
@@ -126,7 +122,7 @@ def test_it_is_done_when_the_leader_has_nothing_to_move(uneven: Uneven, crew: Cr
     run(uneven.orders, crew.cluster, 60, projects=unknown)
 
     crew.shared_by(uneven.first, uneven.second)
-    assert uneven.store.read() == HELD
+    assert uneven.orders.read() == HELD
 
 
 @pytest.mark.zk
@@ -136,7 +132,7 @@ def test_without_maintenance_it_is_done_when_nothing_moves(
     first, _ = crew.start_and_share(2)
     before = crew.table()
     unknown = dict.fromkeys(first.owned, 9)
-    orders = Orders(SettingsStore(connection, Tree(settings.root)), "me")
+    orders = Orders(connection, Tree(settings.root), "me")
 
     run(orders, crew.cluster, 60, projects=unknown)
 
@@ -152,7 +148,7 @@ def test_it_is_not_done_while_the_leader_does_nothing(
     crew.start("second")
 
     with pytest.raises(TimedOut):
-        run(Orders(SettingsStore(connection, Tree(settings.root)), "me"), crew.cluster, 3)
+        run(Orders(connection, Tree(settings.root), "me"), crew.cluster, 3)
 
 
 @pytest.mark.zk
@@ -177,7 +173,7 @@ def test_what_moves_after_its_end_is_another_matter(uneven: Uneven, crew: Crew):
     uneven.orders.maintain(Maintenance.ON)
 
     def read() -> Cluster:
-        eventually(lambda: not uneven.store.read().rebalance)
+        eventually(lambda: not uneven.orders.read().rebalance)
         uneven.second.hold_on.set()
         uneven.second.coordinator.drain()
         eventually(lambda: uneven.second.coordinator.view.releasing)
@@ -192,14 +188,13 @@ from threading import Event
 from pyspider_zk.cluster.directory import Directory
 from pyspider_zk.cluster.orders import Orders
 from pyspider_zk.cluster.rebalancing import Rebalancing
-from pyspider_zk.cluster.orders import SettingsStore
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.config import Settings
 from pyspider_zk.zookeeper.connection import Connection
 settings = Settings(hosts=sys.argv[1], root=sys.argv[2], slots=12)
 connection = Connection(settings)
 connection.start()
-orders = Orders(SettingsStore(connection, Tree(settings.root)), "me")
+orders = Orders(connection, Tree(settings.root), "me")
 Rebalancing(orders, Directory(settings, connection).read, {}).run(600, Event())
 """
 
@@ -218,7 +213,7 @@ def test_maintenance_goes_on_if_the_requester_is_killed(
     uneven.first.hold_on.clear()
 
     crew.shared_by(uneven.first, uneven.second)
-    eventually(lambda: uneven.store.read() == HELD)
+    eventually(lambda: uneven.orders.read() == HELD)
 
 
 @pytest.mark.zk
@@ -231,7 +226,7 @@ def test_the_next_leader_completes_it(uneven: Uneven, crew: Crew):
     uneven.first.die()
 
     crew.shared_by(uneven.second, third)
-    eventually(lambda: uneven.store.read() == HELD)
+    eventually(lambda: uneven.orders.read() == HELD)
 
 
 @pytest.mark.zk
@@ -246,7 +241,7 @@ def test_maintenance_goes_on_if_nobody_waits_any_longer(
     with pytest.raises(TimedOut, match=fault):
         run(uneven.orders, crew.cluster, 0, ended)
 
-    assert uneven.store.read() == HELD
+    assert uneven.orders.read() == HELD
 
 
 @pytest.mark.zk
@@ -259,7 +254,7 @@ def test_what_somebody_orders_meanwhile_ends_it(uneven: Uneven, crew: Crew):
 
     with pytest.raises(Conflict, match="slots did not move"):
         run(uneven.orders, read, 60)
-    assert uneven.store.read() == ClusterSettings(maintenance=Maintenance.ON)
+    assert uneven.orders.read() == ClusterSettings(maintenance=Maintenance.ON)
 
 
 @pytest.mark.zk
@@ -267,11 +262,11 @@ def test_without_maintenance_nothing_is_asked_for(
     crew: Crew, connection: Connection, settings: Settings
 ):
     crew.start_and_share(2)
-    store = SettingsStore(connection, Tree(settings.root))
+    orders = Orders(connection, Tree(settings.root), "me")
 
-    run(Orders(store, "me"), crew.cluster, 60)
+    run(orders, crew.cluster, 60)
 
-    assert store.read() == ClusterSettings()
+    assert orders.read() == ClusterSettings()
 
 
 @pytest.mark.zk

@@ -7,7 +7,7 @@ import pytest
 
 from pyspider_zk.cluster import rules
 from pyspider_zk.cluster.cluster_settings import Maintenance
-from pyspider_zk.cluster.orders import Orders, SettingsStore
+from pyspider_zk.cluster.orders import Orders
 from pyspider_zk.cluster.records import Slot, Trigger
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.groups.ids import MemberId
@@ -113,7 +113,7 @@ def test_a_draining_member_is_alone_while_maintenance_holds_the_slots(
 ):
     first, second = crew.start_and_share(2)
     before = crew.table()
-    orders = Orders(SettingsStore(connection, Tree(crew.settings.root)), "ann")
+    orders = Orders(connection, Tree(crew.settings.root), "ann")
     orders.maintain(Maintenance.HOLD)
     orders.set({"restart_delay": 7})
     eventually(lambda: first.coordinator.restart_delay == second.coordinator.restart_delay == 7)

@@ -9,7 +9,7 @@ from kazoo.security import OPEN_ACL_UNSAFE, make_acl
 
 from pyspider_zk.cluster.cluster_settings import with_values
 from pyspider_zk.cluster.events import EventKind
-from pyspider_zk.cluster.orders import SettingsStore
+from pyspider_zk.cluster.orders import Orders
 from pyspider_zk.cluster.placement import Rated, place
 from pyspider_zk.cluster.rebalancing import preview
 from pyspider_zk.cluster.records import Assignment, Cluster, Load, Slot
@@ -221,7 +221,7 @@ class WeighedCluster:
         self.crew = crew
         self.connection = connection
         self.tree = Tree(settings.root)
-        self._store = SettingsStore(connection, self.tree)
+        self._orders = Orders(connection, self.tree, "me")
         self.rates = dict(BUSY)
         self.members = [self.start(name) for name in ("one", "two")]
         crew.shared_by(*self.members)
@@ -231,8 +231,8 @@ class WeighedCluster:
 
     def set(self, **values: object) -> None:
         """Set cluster-wide settings, and wait until everybody goes by them."""
-        wanted = self._store.change(
-            lambda found: with_values(found, values), EventKind.SETTINGS, "set", "me"
+        wanted = self._orders.change(
+            EventKind.SETTINGS, "set", lambda found: with_values(found, values)
         )
         eventually(
             lambda: all(each.coordinator._leadership._settings == wanted for each in self.members)

@@ -17,7 +17,7 @@ from kazoo.exceptions import (
 )
 
 from pyspider_zk.cluster.events import EventKind
-from pyspider_zk.cluster.orders import SettingsStore
+from pyspider_zk.cluster.orders import Orders
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.zookeeper.connection import Connection
@@ -82,8 +82,8 @@ class Sufferer:
 
     def _stir(self) -> None:
         """Make every member read something, and the leader decide."""
-        SettingsStore(self._connection, self._tree).change(
-            lambda known: replace(known, moves=known.moves + 1), EventKind.SETTINGS, "", "test"
+        Orders(self._connection, self._tree, "test").change(
+            EventKind.SETTINGS, "", lambda known: replace(known, moves=known.moves + 1)
         )
 
     def _has_joined_since(self, before: object) -> bool:

@@ -7,7 +7,7 @@ import pytest
 
 from pyspider_zk.cluster.cluster_settings import with_values
 from pyspider_zk.cluster.events import EventKind
-from pyspider_zk.cluster.orders import SettingsStore
+from pyspider_zk.cluster.orders import Orders
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.config import Settings
 from pyspider_zk.local.services import RedisServer
@@ -29,20 +29,20 @@ def numbers(crawl: Crawl) -> list[int | None]:
 
 
 @pytest.fixture
-def store(cluster_settings: Settings) -> Iterator[SettingsStore]:
+def orders(cluster_settings: Settings) -> Iterator[Orders]:
     with connected(cluster_settings) as connection:
-        yield SettingsStore(connection, Tree(cluster_settings.root))
+        yield Orders(connection, Tree(cluster_settings.root), "me")
 
 
-def change(store: SettingsStore, **values: float) -> None:
-    store.change(lambda found: with_values(found, values), EventKind.SETTINGS, "set", "me")
+def change(orders: Orders, **values: float) -> None:
+    orders.change(EventKind.SETTINGS, "set", lambda found: with_values(found, values))
 
 
 def test_a_restart_within_the_delay_moves_no_slot_and_fetches_nothing_twice(
-    crawl: Crawl, store: SettingsStore
+    crawl: Crawl, orders: Orders
 ) -> None:
     first, _ = crawl.scheduler(), crawl.scheduler()
-    change(store, restart_delay=DELAY)
+    change(orders, restart_delay=DELAY)
     for component in ("fetcher", "processor", "result-worker"):
         crawl.start(component)
     before = numbers(crawl)
@@ -100,13 +100,13 @@ def sleeping(slots: int) -> dict[int, str]:
 def test_the_neighbours_of_a_busy_slot_move_away(
     crawl: Crawl,
     cluster_settings: Settings,
-    store: SettingsStore,
+    orders: Orders,
     eventually: Callable[..., None],
 ) -> None:
     slots = cluster_settings.slots
     busy, asleep = slot_of(BUSY, slots), sleeping(slots)
     crawl.scheduler(), crawl.scheduler()
-    change(store, weigh_every=1)
+    change(orders, weigh_every=1)
     for component in ("fetcher", "processor", "result-worker"):
         crawl.start(component)
     row = {"status": "RUNNING", "group": "", "comments": "", "rate": 1, "burst": 1}

@@ -11,7 +11,7 @@ from pyspider_zk.cluster.directory import LeaseWatch
 from pyspider_zk.cluster.event_archive import EventArchive
 from pyspider_zk.cluster.event_log import EventLog
 from pyspider_zk.cluster.events import Event
-from pyspider_zk.cluster.orders import SettingsStore
+from pyspider_zk.cluster.orders import Orders
 from pyspider_zk.cluster.records import Cluster
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import Unavailable
@@ -74,6 +74,7 @@ class Backend:
         history: what was counted in the last two weeks.
         log: what all components have warned of lately.
         rpc: calls all members.
+        orders: returns the orders of a user.
         rebalancer: evens the slots out beside the requests.
         config: pyspider's settings of the web UI, which may change while it runs.
     """
@@ -91,7 +92,7 @@ class Backend:
     rpc: Router
     leases: LeaseWatch
     settings: Settings
-    settings_store: SettingsStore
+    orders: Callable[[str], Orders]
     rebalancer: Rebalancer
     config: Mapping[str, Any]
 

@@ -97,7 +97,7 @@ class PinningSchema(Schema):
 @blueprint.tells(ClusterSettingsSchema, errors=(409,))
 def get_settings() -> dict[str, Any]:
     """Return the settings of the whole cluster."""
-    return told(backend().settings_store.read())
+    return told(_orders().read())
 
 
 @blueprint.route("/settings", methods=["POST"])
@@ -148,4 +148,4 @@ def told(settings: ClusterSettings) -> dict[str, Any]:
 
 
 def _orders() -> Orders:
-    return Orders(backend().settings_store, user())
+    return backend().orders(user())
