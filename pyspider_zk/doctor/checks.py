@@ -2,6 +2,7 @@
 
 import os
 import re
+import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -11,7 +12,10 @@ from typing import Any
 from urllib.parse import parse_qs, unquote
 
 from pyspider_zk import __version__
-from pyspider_zk.cluster import survey as cluster_survey
+from pyspider_zk.cluster.directory import Directory
+from pyspider_zk.cluster.event_log import EventLog
+from pyspider_zk.cluster.events import Event, event_name
+from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.config import SECRETS, Settings
 from pyspider_zk.databases import survey as database_survey
 from pyspider_zk.databases.connecting import DATABASES
@@ -19,6 +23,7 @@ from pyspider_zk.databases.facts import DatabaseServerFacts
 from pyspider_zk.databases.urls import faults as database_faults
 from pyspider_zk.doctor import database_rules
 from pyspider_zk.doctor.cluster_rules import (
+    ClusterFacts,
     clock_finding,
     cluster_clock_findings,
     cluster_findings,
@@ -41,7 +46,7 @@ from pyspider_zk.queues import redis_survey
 from pyspider_zk.rpc.admission import LISTENER as XMLRPC
 from pyspider_zk.webui.accounts import LISTENER as WEBUI
 from pyspider_zk.webui.accounts import login_faults
-from pyspider_zk.zookeeper.connection import connected
+from pyspider_zk.zookeeper.connection import Connection, connected
 from pyspider_zk.zookeeper.survey import survey as zookeeper_survey
 
 _PASSWORD = re.compile(r"://[^\s:/@]*:(\S*)@")  # up to the last @, for it may hold one
@@ -182,11 +187,39 @@ def _zookeeper(it: Installation) -> Iterator[Finding]:
 
 def _cluster(it: Installation) -> Iterator[Finding]:
     with connected(it.settings, PATIENCE) as link:
-        facts = cluster_survey.survey(link, it.settings)
+        facts = _cluster_facts(link, it.settings)
     yield from cluster_findings(facts.cluster, it.settings, it.databases, __version__)
     yield secret_finding(facts.cluster, it.settings)
     yield from cluster_clock_findings(facts)
     yield from map(entrance_finding, entrances(facts.cluster, it.settings))
+
+
+def _cluster_facts(connection: Connection, settings: Settings) -> ClusterFacts:
+    """Read a cluster; blocks for two round trips per member.
+
+    Raises:
+        Unavailable: ZooKeeper does not answer.
+        Mismatch: there is no cluster at the root, or one of another protocol.
+    """
+    tree = Tree(settings.root)
+    cluster = Directory(settings, connection).read()
+    joined = {each: connection.dates(tree.member(each)) for each in cluster.members}
+    renewed = {each: connection.dates(tree.lease(each)) for each in cluster.members}
+    return ClusterFacts(
+        cluster=cluster,
+        joined={each: dates[0] for each, dates in joined.items() if dates},
+        renewed={each: dates[1] for each, dates in renewed.items() if dates},
+        told=_newest_event(connection, tree),
+        now=time.time(),
+    )
+
+
+def _newest_event(connection: Connection, tree: Tree) -> tuple[Event, float] | None:
+    for number, event in EventLog(connection, tree).read(limit=1):
+        dates = connection.dates(f"{tree.events}/{event_name(number)}")
+        if dates is not None:
+            return event, dates[0]
+    return None
 
 
 def _redis(it: Installation) -> Iterator[Finding]:

@@ -5,18 +5,38 @@ calls by XML-RPC are accepted by them.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
-from pyspider_zk.cluster.facts import ClusterFacts
+from pyspider_zk.cluster.events import Event
 from pyspider_zk.cluster.protocols import SPOKEN, text_of
 from pyspider_zk.cluster.records import Cluster, check_meta
 from pyspider_zk.config import Settings
 from pyspider_zk.doctor.findings import Finding, failed, judged, ok, several, warning
+from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.listening import is_loopback
 
 FILES = ("sqlite", "sqlalchemy+sqlite")
 TOLERANCE, TOO_FAR = 2.0, 60.0
 RECENT = 3600.0
 _REMEDY = "let NTP (chrony, systemd-timesyncd) set the clocks of all machines"
+
+
+@dataclass(frozen=True)
+class ClusterFacts:
+    """A cluster and its clocks. Times are seconds since the epoch.
+
+    Attributes:
+        joined: when each member registered, by ZooKeeper's clock.
+        renewed: when each member's lease was renewed last, by ZooKeeper's clock.
+        told: the newest event, and when it was written, by ZooKeeper's clock; None without one.
+        now: by our clock.
+    """
+
+    cluster: Cluster
+    joined: Mapping[MemberId, float]
+    renewed: Mapping[MemberId, float]
+    told: tuple[Event, float] | None
+    now: float
 
 
 def cluster_findings(

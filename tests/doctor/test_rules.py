@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from pyspider_zk.cluster.events import Event
-from pyspider_zk.cluster.facts import ClusterFacts
 from pyspider_zk.cluster.records import Assignment, Cluster, Load, Member, Meta
 from pyspider_zk.config import Settings
 from pyspider_zk.doctor.cluster_rules import (
+    ClusterFacts,
     clock_finding,
     cluster_clock_findings,
     cluster_findings,
