@@ -11,11 +11,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 from urllib.parse import urlsplit
-from xml.parsers.expat import ExpatError
 
 from pyspider_zk.cluster.records import Member
 from pyspider_zk.config import Settings
-from pyspider_zk.errors import Unavailable
+from pyspider_zk.errors import ClusterError, Unavailable
 from pyspider_zk.rpc.admission import Caller, calling, current_caller
 from pyspider_zk.rpc.proof import ANSWER_HEADER, Call, Prover, digest
 from pyspider_zk.rpc.tls import TLS, NoTls, connect
@@ -24,21 +23,6 @@ from pyspider_zk.tls import client_context
 
 CHUNK = 2**16  # bytes
 ANSWER_LIMIT = 64 * 2**20  # bytes; about 10,000 projects with all their counters
-
-# An invalid response makes the parser raise anything.
-_NO_ANSWER = (
-    http.client.HTTPException,
-    xmlrpc.client.Error,
-    ExpatError,
-    EOFError,
-    zlib.error,
-    ValueError,
-    TypeError,
-    LookupError,
-    AttributeError,
-    OverflowError,  # an invalid port
-    RecursionError,
-)
 
 _HEADERS = {"Content-Type": "text/xml", "Accept-Encoding": "gzip", "User-Agent": "pyspider-zk"}
 _TLS_REMEDY = (
@@ -110,9 +94,9 @@ def call(
         if response.status == http.HTTPStatus.UNAUTHORIZED:
             raise PermissionError(f"the cluster's secret is needed: {_REMEDY}")
         return _value(response, answer)
-    except (xmlrpc.client.Fault, OSError):
+    except (xmlrpc.client.Fault, OSError, ClusterError):
         raise
-    except _NO_ANSWER as error:
+    except Exception as error:  # an invalid response makes the parser raise anything
         raise ConnectionError(f"{method} at {member.address}: {error}") from error
 
 
