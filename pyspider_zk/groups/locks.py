@@ -2,12 +2,13 @@
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from enum import StrEnum
 from functools import partial
 from types import TracebackType
 from typing import NamedTuple, Self
 
-from pyspider_zk.errors import ClusterError, SessionLost, TimedOut, Unavailable
+from pyspider_zk.errors import BadMessage, ClusterError, SessionLost, TimedOut, Unavailable
 from pyspider_zk.zookeeper.connection import Connection
 from pyspider_zk.zookeeper.ephemeral import Tenure, begin
 from pyspider_zk.zookeeper.errors import NodeExistsError, NoNodeError
@@ -45,29 +46,19 @@ class LockEntry(NamedTuple):
         """Read a znode's name; the number may be negative.
 
         Raises:
-            ValueError: it is not an entry's name.
+            BadMessage: it is not an entry's name.
         """
-        kind, guid, sequence = name.split("-", 2)
-        entry = cls(LockKind(kind), guid, int(sequence))
-        if str(entry) != name:
-            raise ValueError(name)
-        return entry
+        with suppress(ValueError):
+            kind, guid, sequence = name.split("-", 2)
+            entry = cls(LockKind(kind), guid, int(sequence))
+            if str(entry) == name:
+                return entry
+        raise BadMessage("it is no place in line")
 
 
 def prefix_of(kind: LockKind, guid: str) -> str:
     """Return the name of an entry without the number that ZooKeeper appends."""
     return f"{kind}-{guid}-"
-
-
-def read_line(names: Iterable[str]) -> tuple[list[LockEntry], list[str]]:
-    """Return the entries among the names, and the other names."""
-    entries, junk = [], []
-    for name in names:
-        try:
-            entries.append(LockEntry.parse(name))
-        except ValueError:
-            junk.append(name)
-    return entries, junk
 
 
 def admission_of(entries: Iterable[LockEntry], guid: str) -> LockEntry | None:
@@ -285,10 +276,8 @@ class Lock:
 
     def _read(self) -> list[LockEntry]:
         """Return all entries of the queue; other znodes are ignored."""
-        entries, junk = read_line(self._connection.children(self._path))
-        for name in junk:
-            self._connection.unreadable.note(f"{self._path}/{name}", "it is no place in line")
-        return entries
+        names = self._connection.children(self._path)
+        return list(self._connection.unreadable.parsed(self._path, names, LockEntry.parse).values())
 
     def _mine(self, line: list[LockEntry], tenure: Tenure) -> LockEntry:
         self._refuse_if_lost()

@@ -207,15 +207,10 @@ class JobStore:
         paths = list(map(self.tree.batch, wanted))
         found = self._connection.look([(path, watch) for path in paths]).data
         known: dict[str, Versioned] = {}
-        for batch, path, record in zip(wanted, paths, found, strict=True):
-            if record is None:
-                continue
-            try:
-                known[batch] = (BatchRecord.decode(record[0]), record[1])
-            except BadMessage as error:
-                self.unreadable.note(path, error)
-            else:
-                self.unreadable.forget(path)
+        for batch, path, data in zip(wanted, paths, found, strict=True):
+            record = self.unreadable.decoded(path, data, BatchRecord.decode)
+            if data is not None and record is not None:
+                known[batch] = (record, data[1])
         return known
 
     def standing(self, parents: Iterable[str], watch: Watch | None = None) -> set[str]:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspider_zk.config import Settings
-from pyspider_zk.errors import ClusterError, SessionLost, TimedOut, Unavailable
+from pyspider_zk.errors import BadMessage, ClusterError, SessionLost, TimedOut, Unavailable
 from pyspider_zk.groups.locks import (
     Lock,
     LockEntry,
@@ -18,7 +18,6 @@ from pyspider_zk.groups.locks import (
     entry_before,
     line_of,
     prefix_of,
-    read_line,
 )
 from pyspider_zk.zookeeper.connection import Connection
 from pyspider_zk.zookeeper.waiting import Errands
@@ -68,11 +67,18 @@ def test_an_entry_is_found_by_its_guid():
     assert admission_of(line, "guid2") is None
 
 
-def test_names_are_read_and_what_is_no_entry_is_told_apart():
+def test_names_are_read():
     line = [*entries(X, S), LockEntry(X, "guid", -(2**31))]
-    junk = ["", "note", "exclusive-a", "other-a-0000000001", "shared-a-1", "shared-a-+000000001"]
 
-    assert read_line([*map(str, line), *junk]) == (line, junk)
+    assert [LockEntry.parse(str(entry)) for entry in line] == line
+
+
+@pytest.mark.parametrize(
+    "name", ["", "note", "exclusive-a", "other-a-0000000001", "shared-a-1", "shared-a-+000000001"]
+)
+def test_what_is_no_entry_is_told_apart(name: str):
+    with pytest.raises(BadMessage, match="no place in line"):
+        LockEntry.parse(name)
 
 
 def test_a_line_of_nobody_is_empty():
