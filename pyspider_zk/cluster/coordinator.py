@@ -13,7 +13,7 @@ from pyspider_zk.cluster.directory import Directory
 from pyspider_zk.cluster.leader import Leadership
 from pyspider_zk.cluster.membership import Membership
 from pyspider_zk.cluster.meta import ensure_cluster
-from pyspider_zk.cluster.reader import ProtocolWatch, Reader, SettingsWatch, Table
+from pyspider_zk.cluster.reader import ProtocolWatch, SettingsWatch, Table
 from pyspider_zk.cluster.records import Cluster, Load, Member, Meta
 from pyspider_zk.cluster.rules import NOTHING, Rules, View, rules_of
 from pyspider_zk.cluster.tree import Tree
@@ -116,19 +116,17 @@ class Coordinator:
         self._chance = chance
         tree = self._tree = Tree(settings.root)
         self.connection = Connection(settings, resumes=True)  # leases bound its ownership
-        unreadable = self.connection.unreadable
-        reader = Reader(tree, unreadable)
         self._directory = Directory(settings, self.connection)
-        self._table = Table(tree.assignment, settings.slots, unreadable)
+        self._table = Table(tree.assignment, settings.slots, self.connection.unreadable)
         self.vital_signs = VitalSigns()
         self._loop = Loop("coordinator", self._turn_or_fail)
-        self._shared = SettingsWatch(self.connection, tree, reader, self._loop.wake)
-        self._protocol = ProtocolWatch(self.connection, tree, reader, self._loop.wake)
+        self._shared = SettingsWatch(self.connection, tree, self._loop.wake)
+        self._protocol = ProtocolWatch(self.connection, tree, self._loop.wake)
         rules = rules_of(settings, self._shared.current)
         self._membership = self._new_membership(rules)
         self._leadership = Leadership(
             *(self.connection, tree, rules, clock, self._loop.wake),
-            *(self._table, reader, self._renew_if_due),
+            *(self._table, self._renew_if_due),
         )
         self._stale = threading.Event()
         self._draining = threading.Event()

@@ -63,7 +63,7 @@ class Directory:
 
     def members(self) -> dict[MemberId, Member]:
         """Return the members that run and can be read."""
-        return read_members(self._connection, self._tree, self._reader)
+        return read_members(self._connection, self._tree)
 
     def read(self) -> Cluster:
         """Return the whole cluster; it names the znodes that were unreadable and skipped.
@@ -73,12 +73,12 @@ class Directory:
         Raises:
             Mismatch: no cluster was ever founded at this root, or by another protocol.
         """
-        tree, reader = self._tree, self._reader
+        tree, unreadable = self._tree, self._connection.unreadable
         paths = [tree.meta, tree.assignment, tree.scale, tree.settings, tree.slot_rates]
         meta, table, scale, shared, rates = self._connection.find_all(paths)
         born = self._checked_meta(meta)
-        reader.value(tree.scale, scale, decode_scale)
-        settings = reader.value(tree.settings, shared, ClusterSettings.decode)
+        unreadable.decoded(tree.scale, scale, decode_scale)
+        settings = unreadable.decoded(tree.settings, shared, ClusterSettings.decode)
         self._settings = settings or self._settings
         members = self.members()
         leases, slot_rates = self._leases(members), self._slot_rates(rates)
@@ -87,10 +87,10 @@ class Directory:
             self._assignment(table, born.slots),
             self._leader(),
             members,
-            reader.values(tree.lease, leases, Load.decode),
-            {kind: read_components(self._connection, tree, reader, kind) for kind in ComponentKind},
+            self._reader.values(tree.lease, leases, Load.decode),
+            {kind: read_components(self._connection, tree, kind) for kind in ComponentKind},
             {member: version for member, (_, version) in leases.items()},
-            self._connection.unreadable.mapping(),
+            unreadable.mapping(),
             self._settings,
             slot_rates,
         )
@@ -99,7 +99,9 @@ class Directory:
         root = self._tree.root
         if found is None:
             raise no_cluster(root)
-        born = self._reader.value(self._tree.meta, found, Meta.decode) or self._born
+        born = (
+            self._connection.unreadable.decoded(self._tree.meta, found, Meta.decode) or self._born
+        )
         fault = check_meta(born, born.slots, root)
         if fault:
             raise Mismatch(fault)
@@ -107,12 +109,12 @@ class Directory:
         return born
 
     def _slot_rates(self, found: Found | None) -> Rates:
-        record = self._reader.value(self._tree.slot_rates, found, SlotRates.decode)
+        record = self._connection.unreadable.decoded(self._tree.slot_rates, found, SlotRates.decode)
         self._rates = self._rates if record is None else record.rates
         return self._rates if self._settings.weigh_by is WeighBy.LOAD else {}
 
     def _assignment(self, found: Found | None, slots: int) -> Assignment:
-        table = self._reader.value(
+        table = self._connection.unreadable.decoded(
             self._tree.assignment, found, lambda data: Assignment.decode(data, slots)
         )
         if table is not None or len(self._last.slots) != slots:

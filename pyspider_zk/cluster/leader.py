@@ -90,7 +90,6 @@ class Leadership:
         clock: Callable[[], float],
         on_change: Watch,
         table: Table,
-        reader: Reader,
         renew: Callable[[], object],
     ) -> None:
         self._connection = connection
@@ -102,13 +101,13 @@ class Leadership:
         self._has_news = threading.Event()
         self._rest: tuple[float, Mapping[int, int]] | None = None  # until when, with which projects
         self._table = table
-        self._reader = reader
+        self._reader = Reader(tree, connection.unreadable)
         self._renew = renew
         self._candidacy: str | None = None
         self._stamps: dict[MemberId, Stamp] = {}
         self._left: frozenset[MemberId] = frozenset()
         self._leases: Mapping[MemberId, Found] = {}  # as last read
-        self._weighing = Weighing(connection, tree, reader)
+        self._weighing = Weighing(connection, tree)
         self._looked = float("-inf")
         self._recorder = EventRecorder(connection, tree)
         self._events = EventLog(connection, tree)
@@ -251,7 +250,7 @@ class Leadership:
         """Let maintenance go on, unless the settings are others by now."""
         path = self._tree.settings
         found = self._connection.find(path)
-        known = self._reader.value(path, found, ClusterSettings.decode)
+        known = self._connection.unreadable.decoded(path, found, ClusterSettings.decode)
         if found is None or known != self._settings:
             return  # the next turn goes by those
         event = Event(EventKind.REBALANCE, REBALANCED, time.time(), str(member))

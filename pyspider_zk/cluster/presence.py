@@ -7,7 +7,7 @@ from time import monotonic
 from typing import Any, Self
 
 from pyspider_zk.cluster.meta import ensure_meta
-from pyspider_zk.cluster.reader import ProtocolWatch, Reader
+from pyspider_zk.cluster.reader import ProtocolWatch
 from pyspider_zk.cluster.records import Component, ComponentKind, Meta
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.config import Settings
@@ -68,8 +68,7 @@ class Presence:
         self._lost, self._tells_until = "", float("-inf")
         self._interval = settings.renewal
         self._loop = Loop("presence", self._turn)
-        reader = Reader(self._tree, self.connection.unreadable)
-        self._protocol = ProtocolWatch(self.connection, self._tree, reader, self._loop.wake)
+        self._protocol = ProtocolWatch(self.connection, self._tree, self._loop.wake)
 
     @property
     def protocol(self) -> int:

@@ -36,12 +36,6 @@ class Reader:
         self._tree = tree
         self._unreadable = unreadable
 
-    def value(
-        self, path: str, found: Found | None, decode: Callable[[bytes], Value]
-    ) -> Value | None:
-        """Return a znode's value, None if it is missing or unreadable."""
-        return self._unreadable.decoded(path, found, decode)
-
     def values(
         self,
         path_of: Callable[[MemberId], str],
@@ -49,16 +43,15 @@ class Reader:
         decode: Callable[[bytes], Value],
     ) -> dict[MemberId, Value]:
         """Return the values of the members' znodes that are there and readable."""
-        values = {each: self.value(path_of(each), data, decode) for each, data in found.items()}
+        values = {
+            each: self._unreadable.decoded(path_of(each), data, decode)
+            for each, data in found.items()
+        }
         return {member: value for member, value in values.items() if value is not None}
 
     def terms(self, found: Mapping[MemberId, Found | None]) -> dict[MemberId, LeaseTerms]:
         """Return the terms of the readable leases."""
         return self.values(self._tree.lease, found, decode_terms)
-
-    def names(self, parent: str, names: Collection[str]) -> list[str]:
-        """Return the names of a znode's children, whatever they are; those gone are forgotten."""
-        return list(self._unreadable.parsed(parent, names, str))
 
     def members(self, parent: str, names: Collection[str]) -> list[MemberId]:
         """Return the members that znodes are named after; other names are skipped."""
@@ -69,30 +62,31 @@ class Reader:
         return list(self._unreadable.parsed(self._tree.election, names, candidate_of))
 
 
-def read_members(connection: Connection, tree: Tree, reader: Reader) -> dict[MemberId, Member]:
+def read_members(connection: Connection, tree: Tree) -> dict[MemberId, Member]:
     """Return the members whose ephemeral node exists and can be read."""
+    reader = Reader(tree, connection.unreadable)
     members = reader.members(tree.members, connection.children(tree.members))
     found = connection.find_all([tree.member(member) for member in members])
     return reader.values(tree.member, dict(zip(members, found, strict=True)), Member.decode)
 
 
 def read_components(
-    connection: Connection, tree: Tree, reader: Reader, kind: ComponentKind
+    connection: Connection, tree: Tree, kind: ComponentKind
 ) -> dict[str, Component]:
     """Return the components of a kind whose ephemeral node exists and can be read, by its name."""
     parent = f"{tree.components}/{kind}"
-    names = reader.names(parent, connection.children(parent))
+    names = connection.unreadable.parsed(parent, connection.children(parent), str)
     found = connection.find_all([f"{parent}/{name}" for name in names])
     records = {
-        name: reader.value(f"{parent}/{name}", data, Component.decode)
+        name: connection.unreadable.decoded(f"{parent}/{name}", data, Component.decode)
         for name, data in zip(names, found, strict=True)
     }
     return {name: record for name, record in records.items() if record is not None}
 
 
-def read_consumers(connection: Connection, tree: Tree, reader: Reader) -> set[str]:
+def read_consumers(connection: Connection, tree: Tree) -> set[str]:
     """Return the names under which those who are registered take messages."""
-    found = [read_components(connection, tree, reader, kind) for kind in CONSUMING]
+    found = [read_components(connection, tree, kind) for kind in CONSUMING]
     return {record.consumer for records in found for record in records.values()}
 
 
@@ -142,12 +136,9 @@ class ZnodeWatch(Generic[Value]):
         current: what to go by.
     """
 
-    def __init__(
-        self, connection: Connection, tree: Tree, reader: Reader, wake: Watch, current: Value
-    ) -> None:
+    def __init__(self, connection: Connection, tree: Tree, wake: Watch, current: Value) -> None:
         self._connection = connection
         self._tree = tree
-        self._reader = reader
         self._wake = wake
         self._stale = threading.Event()
         self._stale.set()
@@ -185,8 +176,8 @@ class SettingsWatch(ZnodeWatch[ClusterSettings]):
     who can only break it changes how the cluster runs.
     """
 
-    def __init__(self, connection: Connection, tree: Tree, reader: Reader, wake: Watch) -> None:
-        super().__init__(connection, tree, reader, wake, ClusterSettings())
+    def __init__(self, connection: Connection, tree: Tree, wake: Watch) -> None:
+        super().__init__(connection, tree, wake, ClusterSettings())
 
     def _read(self) -> ClusterSettings:
         path = self._tree.settings
@@ -194,7 +185,8 @@ class SettingsWatch(ZnodeWatch[ClusterSettings]):
         if found is None:  # and nobody would tell when it comes
             self._connection.ensure([path], self.current.encode())
             found = self._connection.get(path, self._on_change)
-        return self._reader.value(path, found, ClusterSettings.decode) or self.current
+        settings = self._connection.unreadable.decoded(path, found, ClusterSettings.decode)
+        return settings or self.current
 
 
 class ProtocolWatch(ZnodeWatch[int]):
@@ -206,8 +198,8 @@ class ProtocolWatch(ZnodeWatch[int]):
     so that this process must end.
     """
 
-    def __init__(self, connection: Connection, tree: Tree, reader: Reader, wake: Watch) -> None:
-        super().__init__(connection, tree, reader, wake, LOWEST)
+    def __init__(self, connection: Connection, tree: Tree, wake: Watch) -> None:
+        super().__init__(connection, tree, wake, LOWEST)
 
     def _read(self) -> int:
         path = self._tree.meta
@@ -216,7 +208,7 @@ class ProtocolWatch(ZnodeWatch[int]):
         except Refused as error:
             logger.warning("the protocol cannot be read, %d goes on: %s", self.current, error)
             return self.current
-        meta = self._reader.value(path, found, Meta.decode)
+        meta = self._connection.unreadable.decoded(path, found, Meta.decode)
         if meta is None or meta.protocol == CLOSED:
             return self.current
         fault = refusal(meta.protocol, self._tree.root, SPOKEN)

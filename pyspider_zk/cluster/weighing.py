@@ -121,10 +121,10 @@ class Weighing:
         due: when the next look is due, on the leader's clock.
     """
 
-    def __init__(self, connection: Connection, tree: Tree, reader: Reader) -> None:
+    def __init__(self, connection: Connection, tree: Tree) -> None:
         self._connection = connection
         self._tree = tree
-        self._reader = reader
+        self._reader = Reader(tree, connection.unreadable)
         self._look: _Look | None = None
         self.due = float("-inf")
 
@@ -165,7 +165,9 @@ class Weighing:
         """Return what the former leader went by, None if that cannot be read."""
         path = self._tree.slot_rates
         try:
-            record = self._reader.value(path, self._connection.find(path), SlotRates.decode)
+            record = self._connection.unreadable.decoded(
+                path, self._connection.find(path), SlotRates.decode
+            )
         except Refused as error:
             logger.warning("what slots were weighed by is not known: %s", error)
             return None

@@ -7,7 +7,7 @@ from functools import partial
 from pyspider_zk.cluster.coordinator import Coordinator
 from pyspider_zk.cluster.event_archive import EventArchive, EventSearch
 from pyspider_zk.cluster.event_log import EventLog
-from pyspider_zk.cluster.reader import Reader, read_consumers
+from pyspider_zk.cluster.reader import read_consumers
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.config import Settings
 from pyspider_zk.databases.archive import keeps_archives
@@ -128,8 +128,7 @@ class MemberServices:
 
     def _redeliver(self, ownership: Coordinator, connection: Connection) -> None:
         tree = Tree(self._settings.root)
-        reader = Reader(tree, connection.unreadable)
-        present = partial(read_consumers, connection, tree, reader)
+        present = partial(read_consumers, connection, tree)
         redelivery = Redelivery(lambda: ownership.leading, present, self._work)
         self._run(redelivery.loop, within=1.0)
 

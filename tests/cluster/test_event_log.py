@@ -9,7 +9,7 @@ from pyspider_zk.cluster.event_log import MOVES_KEPT, EventLog, EventRecorder
 from pyspider_zk.cluster.events import PAIRS_AT_ONCE, Checkpoint, Event, Moves
 from pyspider_zk.cluster.leader import Leadership
 from pyspider_zk.cluster.meta import ensure_cluster
-from pyspider_zk.cluster.reader import Reader, Table
+from pyspider_zk.cluster.reader import Table
 from pyspider_zk.cluster.records import Meta
 from pyspider_zk.cluster.rules import Hold, Rules
 from pyspider_zk.cluster.tree import Tree
@@ -267,9 +267,7 @@ ALWAYS = Hold(float("-inf"), float("inf"))
 
 
 def leadership(connection: Connection, tree: Tree, slots: int) -> Leadership:
-    unreadable = Unreadable()
-    table, reader = Table(tree.assignment, slots, unreadable), Reader(tree, unreadable)
-    known = (lambda _: None, table, reader, lambda: None)
+    known = (lambda _: None, Table(tree.assignment, slots, Unreadable()), lambda: None)
     return Leadership(connection, tree, Rules(), boottime, *known)
 
 

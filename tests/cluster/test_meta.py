@@ -9,7 +9,7 @@ from pyspider_zk.cluster.event_log import EventLog
 from pyspider_zk.cluster.meta import Upgrade, close_cluster, ensure_cluster, ensure_meta
 from pyspider_zk.cluster.presence import Presence
 from pyspider_zk.cluster.protocols import CLOSED, Protocols
-from pyspider_zk.cluster.reader import ProtocolWatch, Reader
+from pyspider_zk.cluster.reader import ProtocolWatch
 from pyspider_zk.cluster.records import Assignment, Component, ComponentKind, Meta
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.config import Settings
@@ -150,8 +150,7 @@ def test_junk_in_the_meta_record_ends_nobody(crew: Crew, connection, tree, junk)
 
 def test_a_meta_record_that_others_locked_changes_nothing(connection, tree, settings) -> None:
     ensure_cluster(connection, tree, Meta(settings.slots))
-    reader = Reader(tree, connection.unreadable)
-    watch = ProtocolWatch(connection, tree, reader, lambda _: None)
+    watch = ProtocolWatch(connection, tree, lambda _: None)
     connection._client.set_acls(tree.meta, [make_acl("world", "anyone", admin=True)])
 
     watch.refresh()

@@ -18,7 +18,7 @@ from pyspider_zk.cluster import leader, membership
 from pyspider_zk.cluster.leader import Leadership
 from pyspider_zk.cluster.membership import Membership
 from pyspider_zk.cluster.meta import ensure_cluster
-from pyspider_zk.cluster.reader import Reader, Table
+from pyspider_zk.cluster.reader import Table
 from pyspider_zk.cluster.records import Assignment, Load, Meta, Slot
 from pyspider_zk.cluster.rules import NOTHING, Rules, View
 from pyspider_zk.cluster.tree import Tree, candidate_of
@@ -81,10 +81,9 @@ class WritesBench:
         return Table(self.tree.assignment, 2, Unreadable())
 
     def _leadership(self, link: Connection) -> Leadership:
-        reader = Reader(self.tree, Unreadable())
         return Leadership(
             *(link, self.tree, TIMES, lambda: self.now, lambda _: None),
-            *(self._table(), reader, lambda: None),
+            *(self._table(), lambda: None),
         )
 
     def _member(self, link: Connection) -> Membership:
