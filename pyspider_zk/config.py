@@ -328,48 +328,37 @@ class _Rule(NamedTuple):
         fault: what is wrong if it does not hold, with the settings as ``{0}``.
     """
 
-    names: frozenset[str]
+    names: str
     holds: Callable[[Settings], bool]
     fault: str
 
 
-def _rule(names: str, holds: Callable[[Settings], bool], fault: str) -> _Rule:
-    return _Rule(frozenset(names.split()), holds, fault)
-
-
 def _both(first: str, second: str, more: str = "") -> _Rule:
     """Return the rule that two settings are given together."""
-
-    def holds(settings: Settings) -> bool:
-        return bool(getattr(settings, first)) == bool(getattr(settings, second))
-
-    return _rule(f"{first} {second}", holds, f"{first} and {second}: give both or none{more}")
+    return _Rule(
+        f"{first} {second}",
+        lambda its: bool(getattr(its, first)) == bool(getattr(its, second)),
+        f"{first} and {second}: give both or none{more}",
+    )
 
 
 def _at_most(name: str, limit: float) -> _Rule:
     """Return the rule that a time is no longer than a limit."""
-
-    def holds(settings: Settings) -> bool:
-        return bool(getattr(settings, name) <= limit)
-
     fault = f"{name}: {{0.{name}:g}} s must be no more than {limit:g} seconds"
-    return _rule(name, holds, fault)
+    return _Rule(name, lambda its: bool(getattr(its, name) <= limit), fault)
 
 
 def _at_least(name: str, limit: float) -> _Rule:
     """Return the rule that a time is no shorter than a limit."""
-
-    def holds(settings: Settings) -> bool:
-        return bool(getattr(settings, name) >= limit)
-
-    return _rule(name, holds, f"{name}: {{0.{name}:g}} s must be at least {limit:g} seconds")
+    fault = f"{name}: {{0.{name}:g}} s must be at least {limit:g} seconds"
+    return _Rule(name, lambda its: bool(getattr(its, name) >= limit), fault)
 
 
 _TIMES = (
     _at_least("renewal", SHORTEST_RENEWAL),
     _at_least("lease", SHORTEST_LEASE),
     _at_least("session", SHORTEST_LEASE),
-    _rule(
+    _Rule(
         "lease renewal",
         # The leader looks once in a renewal. Looks further apart than half a lease begin anew.
         lambda its: its.lease >= 3 * its.renewal,
@@ -379,12 +368,12 @@ _TIMES = (
     _at_most("hang", LONGEST_WAIT),
     _at_most("session", LONGEST_WAIT),
     _at_most("drain", LONGEST_WAIT),
-    _rule(
+    _Rule(
         "hang lease",
         lambda its: its.hang >= its.lease,
         "hang: {0.hang:g} s must be at least the lease of {0.lease:g} s",
     ),
-    _rule(
+    _Rule(
         "budget lease",
         lambda its: its.budget < its.lease / 2,
         "budget: {0.budget:g} s must be less than half the lease of {0.lease:g} s: nothing could be"
@@ -394,23 +383,23 @@ _TIMES = (
 
 _LOGINS = (
     _both("viewer_username", "viewer_password"),
-    _rule(
+    _Rule(
         "viewer_username",
         lambda its: ":" not in its.viewer_username,
         "viewer_username: must have no colon",
     ),
     _both("username", "password", "; password_file may stand for password"),
-    _rule(
+    _Rule(
         "username",
         lambda its: not set(its.username) & set(":@/,"),
         "username: must have none of : @ / and comma",
     ),
-    _rule(
+    _Rule(
         "scheme",
         lambda its: its.scheme in (DIGEST, SASL),
         f"scheme: {{0.scheme!r}} must be {DIGEST} or {SASL}",
     ),
-    _rule(
+    _Rule(
         "readers username",
         lambda its: bool(its.username) or not its.readers,
         "readers: need username and password; without a login everybody may read",
@@ -418,68 +407,68 @@ _LOGINS = (
 )
 
 _RULES = (
-    _rule(
+    _Rule(
         "hosts",
         lambda its: all(is_address(each.strip()) for each in its.hosts.split(",")),
         "hosts: {0.hosts!r} must be host:port,host:port",
     ),
-    _rule(
+    _Rule(
         "root",
         lambda its: bool(_ROOT.fullmatch(its.root)) and len(its.root) <= LONGEST_ROOT,
         "root: {0.root!r:.300} must be a path such as /pyspider-zk, of at most"
         f" {LONGEST_ROOT} characters that ZooKeeper allows, without spaces",
     ),
-    _rule(
+    _Rule(
         "slots",
         lambda its: 1 <= its.slots <= MOST_SLOTS,
         f"slots: {{0.slots}} must be from 1 to {MOST_SLOTS}",
     ),
     *_TIMES,
-    _rule(
+    _Rule(
         "port_connections",
         lambda its: 16 <= its.port_connections <= 65536,
         "port_connections: {0.port_connections} must be from 16 to 65536",
     ),
     _at_least("port_body_seconds", 1.0),
-    _rule(
+    _Rule(
         "await_members",
         lambda its: 1 <= its.await_members <= MOST_SLOTS,
         f"await_members: {{0.await_members}} must be from 1 to {MOST_SLOTS}",
     ),
     *_LOGINS,
-    _rule(
+    _Rule(
         "tls tls_ca tls_certificate tls_key",
         lambda its: its.tls or not any((its.tls_ca, its.tls_certificate, its.tls_key)),
         "tls_ca, tls_certificate and tls_key: need tls, which is false",
     ),
     _both("tls_certificate", "tls_key"),
     _both("xmlrpc_tls_certificate", "xmlrpc_tls_key"),
-    _rule(
+    _Rule(
         "metrics",
         lambda its: not its.metrics or is_listening(its.metrics),
         "metrics: {0.metrics!r:.80} must be HOST:PORT such as 127.0.0.1:9464; port 0: a free one",
     ),
-    _rule(
+    _Rule(
         "metrics metrics_token",
         lambda its: bool(its.metrics) or not its.metrics_token,
         "metrics_token: opens nothing without metrics",
     ),
-    _rule(
+    _Rule(
         "page_limit",
         lambda its: 1 <= its.page_limit <= LARGEST_PAGE,
         f"page_limit: {{0.page_limit}} must be from 1 to {LARGEST_PAGE}, to fit into a message",
     ),
-    _rule(
+    _Rule(
         "page_limit page_memory",
         lambda its: its.page_limit <= its.page_memory,
         "page_memory: {0.page_memory} must be at least page_limit, {0.page_limit}",
     ),
-    _rule(
+    _Rule(
         "log_format",
         lambda its: its.log_format in LOG_FORMATS,
         f"log_format: {{0.log_format!r:.80}} must be {' or '.join(LOG_FORMATS)}",
     ),
-    _rule(
+    _Rule(
         "alert_webhook insecure",
         lambda its: its.insecure or not _is_readable_on_the_way(its.alert_webhook),
         "alert_webhook: must begin with https, except on loopback: others could read it",
@@ -489,7 +478,7 @@ _RULES = (
 
 def _check(settings: Settings, faulty: set[str]) -> list[str]:
     """Return what is wrong with the values, those apart that are no values at all."""
-    asked = (rule for rule in _RULES if not rule.names & faulty)
+    asked = (rule for rule in _RULES if faulty.isdisjoint(rule.names.split()))
     return [rule.fault.format(settings) for rule in asked if not rule.holds(settings)]
 
 
