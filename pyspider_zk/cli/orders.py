@@ -21,7 +21,7 @@ from pyspider_zk.cluster.cluster_settings import CHOICES, NAMES, ClusterSettings
 from pyspider_zk.cluster.directory import Directory
 from pyspider_zk.cluster.event_log import EventLog
 from pyspider_zk.cluster.events import Event, EventKind
-from pyspider_zk.cluster.meta import Upgrade
+from pyspider_zk.cluster.meta import raise_protocol
 from pyspider_zk.cluster.orders import Orders
 from pyspider_zk.cluster.rebalancing import Rebalancing, SlotMove
 from pyspider_zk.cluster.records import Cluster
@@ -44,7 +44,6 @@ class OpenCluster(NamedTuple):
     directory: Directory
     orders: Orders
     events: EventLog
-    upgrade: Upgrade
 
 
 @contextmanager
@@ -58,8 +57,7 @@ def opened_cluster(options: dict[str, Any]) -> Iterator[OpenCluster]:
     with connected(own) as connection:
         tree = Tree(own.root)
         directory, events = Directory(own, connection), EventLog(connection, tree)
-        upgrade = Upgrade(connection, tree)
-        yield OpenCluster(own, directory, Orders(connection, tree, user()), events, upgrade)
+        yield OpenCluster(own, directory, Orders(connection, tree, user()), events)
 
 
 @of_cluster
@@ -171,8 +169,9 @@ def upgrade(options: dict[str, Any]) -> None:
     Say it when all processes are of the newer version and you will not go back: an older version
     that does not speak that protocol cannot join any more.
     """
-    with opened_cluster(options) as opened:
-        before, after = opened.upgrade.raise_protocol(user())
+    own = target(options).settings
+    with connected(own) as connection:
+        before, after = raise_protocol(connection, Tree(own.root), user())
     if before == after:
         click.echo(f"the cluster goes by protocol {after} already: nobody speaks a higher one")
     else:

@@ -150,58 +150,48 @@ class Raised(NamedTuple):
     after: int
 
 
-class Upgrade:
-    """Raises the protocol in use; with its event, or not at all. Threads: one."""
+def raise_protocol(connection: Connection, tree: Tree, who: str) -> Raised:
+    """Raise the protocol in use to the highest that this version and all who run speak.
 
-    def __init__(self, connection: Connection, tree: Tree) -> None:
-        self._connection = connection
-        self._tree = tree
+    It is raised with its event, or not at all. A process that is away meanwhile and does not speak
+    it is refused when it comes back.
 
-    def raise_protocol(self, who: str) -> Raised:
-        """Raise the protocol to the highest that this version and all who run speak.
+    Args:
+        who: the user who asked for it.
 
-        A process that is away meanwhile and does not speak it is refused when it comes back.
-
-        Args:
-            who: the user who asked for it.
-
-        Raises:
-            Conflict: somebody who runs holds it back, the cluster is closed, its meta record is
-                damaged, or somebody else wrote it meanwhile.
-            Mismatch: there is no cluster.
-        """
-        meta, version = self._meta()
-        spoken = {**_spoken(self._connection, self._tree), "this command": (FIRST, HIGHEST)}
-        after = highest_common(meta.protocol, spoken)
-        if after == meta.protocol:
-            _check_nobody_holds_back(meta.protocol, spoken)
-        else:
-            self._write(meta, after, version, who)
+    Raises:
+        Conflict: somebody who runs holds it back, the cluster is closed, its meta record is
+            damaged, or somebody else wrote it meanwhile.
+        Mismatch: there is no cluster.
+    """
+    meta, version = _open_meta(connection, tree)
+    spoken = {**_spoken(connection, tree), "this command": (FIRST, HIGHEST)}
+    after = highest_common(meta.protocol, spoken)
+    if after == meta.protocol:
+        _check_nobody_holds_back(meta.protocol, spoken)
         return Raised(meta.protocol, after)
+    text = f"the protocol was raised from {meta.protocol} to {after}"
+    event = Event(EventKind.UPGRADE, text, time.time(), who)
+    connection.ensure([tree.events])
+    write = Write(tree.meta, Meta(meta.slots, after).encode(), version)
+    try:
+        connection.multi(write, EventLog(connection, tree).step(event))
+    except BadVersionError:
+        raise Conflict("somebody else changed the meta record: try again") from None
+    return Raised(meta.protocol, after)
 
-    def _meta(self) -> tuple[Meta, int]:
-        found = self._connection.find(self._tree.meta)
-        if found is None:
-            raise no_cluster(self._tree.root)
-        try:
-            meta = Meta.decode(found[0])
-        except BadMessage as error:
-            raise Conflict(f"{error}: restart a scheduler, which writes it anew") from error
-        if meta.protocol == CLOSED:
-            raise Conflict(f"the cluster at {self._tree.root} is closed: complete what closed it")
-        return meta, found[1]
 
-    def _write(self, meta: Meta, after: int, version: int, who: str) -> None:
-        text = f"the protocol was raised from {meta.protocol} to {after}"
-        event = EventLog(self._connection, self._tree).step(
-            Event(EventKind.UPGRADE, text, time.time(), who)
-        )
-        self._connection.ensure([self._tree.events])
-        write = Write(self._tree.meta, Meta(meta.slots, after).encode(), version)
-        try:
-            self._connection.multi(write, event)
-        except BadVersionError:
-            raise Conflict("somebody else changed the meta record: try again") from None
+def _open_meta(connection: Connection, tree: Tree) -> tuple[Meta, int]:
+    found = connection.find(tree.meta)
+    if found is None:
+        raise no_cluster(tree.root)
+    try:
+        meta = Meta.decode(found[0])
+    except BadMessage as error:
+        raise Conflict(f"{error}: restart a scheduler, which writes it anew") from error
+    if meta.protocol == CLOSED:
+        raise Conflict(f"the cluster at {tree.root} is closed: complete what closed it")
+    return meta, found[1]
 
 
 def _check_nobody_holds_back(in_use: int, spoken: Mapping[str, Protocols]) -> None:

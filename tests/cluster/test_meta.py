@@ -6,7 +6,7 @@ import pytest
 from kazoo.security import OPEN_ACL_UNSAFE, make_acl
 
 from pyspider_zk.cluster.event_log import EventLog
-from pyspider_zk.cluster.meta import Upgrade, close_cluster, ensure_cluster, ensure_meta
+from pyspider_zk.cluster.meta import close_cluster, ensure_cluster, ensure_meta, raise_protocol
 from pyspider_zk.cluster.presence import Presence
 from pyspider_zk.cluster.protocols import CLOSED, Protocols
 from pyspider_zk.cluster.reader import ProtocolWatch
@@ -68,20 +68,20 @@ def test_it_is_raised_once_all_speak_a_higher_one(crew: Crew, connection, tree) 
     old, new = joined(crew, "old", OLD), joined(crew, "new", NEW)
     crew.shared_by(old, new)
     with pytest.raises(Conflict, match="1 do not speak it, such as member 0-"):
-        Upgrade(connection, tree).raise_protocol("me")
+        raise_protocol(connection, tree, "me")
     assert in_use(connection, tree) == 1
 
     old.stop()
     crew.shared_by(new)
     table = crew.table()
 
-    assert Upgrade(connection, tree).raise_protocol("me") == (1, 2)
+    assert raise_protocol(connection, tree, "me") == (1, 2)
     assert in_use(connection, tree) == 2
     eventually(lambda: new.coordinator.protocol == 2, "the member goes by it")
     assert crew.table() == table
     (event,) = (e for _, e in EventLog(connection, tree).read(limit=99) if e.kind == "upgrade")
     assert (event.text, event.who) == ("the protocol was raised from 1 to 2", "me")
-    assert Upgrade(connection, tree).raise_protocol("me") == (2, 2)
+    assert raise_protocol(connection, tree, "me") == (2, 2)
 
 
 @pytest.mark.usefixtures("newer")
@@ -94,7 +94,7 @@ def test_a_component_holds_it_back_too(crew: Crew, connection, tree, settings, j
         if junk is not None:
             connection.set(tree.component("fetcher", name), junk)
         with pytest.raises(Conflict, match=f"such as fetcher {name}"):
-            Upgrade(connection, tree).raise_protocol("me")
+            raise_protocol(connection, tree, "me")
 
     assert in_use(connection, tree) == 1
 
@@ -106,7 +106,7 @@ def test_who_runs_goes_by_what_was_raised(crew: Crew, connection, tree, settings
     with component(settings, NEW) as present:
         assert present.protocol == 1
 
-        Upgrade(connection, tree).raise_protocol("me")
+        raise_protocol(connection, tree, "me")
 
         eventually(lambda: present.protocol == 2)
 
@@ -145,7 +145,7 @@ def test_junk_in_the_meta_record_ends_nobody(crew: Crew, connection, tree, junk)
     eventually(lambda: one.coordinator.view.lease_until > until + 1, "renewals")
     assert one.coordinator.protocol == 1
     with pytest.raises(Conflict):
-        Upgrade(connection, tree).raise_protocol("me")
+        raise_protocol(connection, tree, "me")
 
 
 def test_a_meta_record_that_others_locked_changes_nothing(connection, tree, settings) -> None:
