@@ -28,16 +28,10 @@ def with_fresh_tables(database: Any, access: Callable[[], T]) -> T:
         return access()
 
 
-def drop_table(database: Any, project: str) -> None:
-    """Drop a project's rows, if it has any; does nothing without a database."""
-    if database is not None:
-        with_fresh_tables(database, lambda: database.drop(project))
-
-
 def drop_tables(
     database: Any, projects: Collection[str], before_commit: Callable[[], None]
 ) -> None:
-    """Drop the rows of many projects; tables are listed once, and go together in sqlite.
+    """Drop the rows of projects; tables are listed once, and go together in sqlite.
 
     Does nothing without a database.
 
@@ -45,11 +39,6 @@ def drop_tables(
         before_commit: see ``Guarded.together``.
     """
     if database is None:
-        return
-    if len(projects) == 1 or not hasattr(database, "_list_project"):
-        for project in projects:
-            before_commit()
-            drop_table(database, project)
         return
     database._list_project()  # other processes make tables, too
     there = [project for project in projects if project in database.projects]

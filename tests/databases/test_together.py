@@ -104,21 +104,24 @@ def test_tables_go_together_with_those_that_others_made(tmp_path: Path) -> None:
     assert database(tmp_path, "task").projects == {"kept"}
 
 
-def test_no_table_goes_behind_a_shut_fence(tmp_path: Path) -> None:
+@pytest.mark.parametrize("names", [["p", "q"], ["p"]])
+def test_no_table_goes_behind_a_shut_fence(tmp_path: Path, names: list[str]) -> None:
     taskdb = tasks(tmp_path, "p", "q")
     with pytest.raises(FenceClosed):
-        drop_tables(taskdb, ["p", "q"], shut)
+        drop_tables(taskdb, names, shut)
     assert database(tmp_path, "task").get_task("p", "t") is not None
     assert taskdb.get_task("q", "t") is not None
 
 
-def test_a_name_that_is_sql_touches_no_other_table(tmp_path: Path) -> None:
+@pytest.mark.parametrize("beside", [["q"], []])
+def test_a_name_that_is_sql_touches_no_other_table(tmp_path: Path, beside: list[str]) -> None:
     taskdb = tasks(tmp_path, "p", "q")
     hostile = "p` -- "
     taskdb._execute("CREATE TABLE `taskdb_p`` -- ` (taskid)")
 
-    drop_tables(taskdb, ["q", hostile], fine)
+    drop_tables(taskdb, [*beside, hostile], fine)
 
+    assert hostile not in database(tmp_path, "task").projects
     assert taskdb.get_task("p", "t") is not None
 
 

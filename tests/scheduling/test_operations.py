@@ -523,7 +523,8 @@ def test_a_sweep_that_fails_after_a_cancellation_is_tried_again(world: World) ->
     clock = Clock()
     scheduler, work = deleted_before_a_late_result(world, clock)
     work.recorded(a_claim("delete", ["p"], cancelled=True), 0)
-    drop, scheduler.engine.resultdb.drop = scheduler.engine.resultdb.drop, None
+    resultdb = scheduler.engine.resultdb
+    together, resultdb.together = resultdb.together, None
     rounds(scheduler)
     clock.now += 10
     rounds(scheduler)
@@ -531,7 +532,7 @@ def test_a_sweep_that_fails_after_a_cancellation_is_tried_again(world: World) ->
     assert (work.verdict.outcome, bool(work.verdict.reason)) == (None, True)
     assert work.needs_cleanup
 
-    scheduler.engine.resultdb.drop = drop
+    resultdb.together = together
     scheduler.local_jobs.clear(work)
     progress, _ = work.progress()
     work = carry_out(scheduler, a_claim("delete", ["p"], progress=progress, cancelled=True))
