@@ -17,7 +17,7 @@ from pyspider_zk.config import Settings
 from pyspider_zk.errors import ClusterError, Unavailable
 from pyspider_zk.rpc.admission import Caller, calling, current_caller
 from pyspider_zk.rpc.proof import ANSWER_HEADER, Call, Prover, digest
-from pyspider_zk.rpc.tls import TLS, NoTls, connect
+from pyspider_zk.rpc.tls import TLS, connect
 from pyspider_zk.rpc.values import foreign_texts
 from pyspider_zk.tls import client_context
 
@@ -140,13 +140,13 @@ class _Link:
         """Return a connection, with TLS if the address requires it.
 
         Raises:
-            NoTls: it is not spoken there, and must be.
+            ConnectionError: TLS is not spoken there, and must be.
             OSError: nobody can be reached there.
         """
         if self._tls:
             return connect(self.address, self._credentials.context, self._timeout)
         if self._credentials.tls:
-            raise NoTls(f"{self.address} speaks no TLS: {_TLS_REMEDY}")
+            raise ConnectionError(f"{self.address} speaks no TLS: {_TLS_REMEDY}")
         return http.client.HTTPConnection(self.address, timeout=self._timeout)
 
     def _read(self, response: http.client.HTTPResponse) -> bytes:

@@ -1,7 +1,7 @@
 """TLS of a member's XML-RPC: the certificate for callers, and connections to members."""
 
 import ssl
-from http.client import HTTPConnection
+from http.client import HTTPSConnection
 
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import ConfigError
@@ -14,10 +14,6 @@ _REMEDY = (
     "its certificate must be valid for the host of its address (advertise), and xmlrpc_tls_ca must"
     " name the authority that signed it"
 )
-
-
-class NoTls(ConnectionError):
-    """TLS is required but not available."""
 
 
 def server_tls(settings: Settings) -> ssl.SSLContext | None:
@@ -39,29 +35,27 @@ def server_tls(settings: Settings) -> ssl.SSLContext | None:
     return None
 
 
-def connect(address: str, context: ssl.SSLContext, seconds: float) -> HTTPConnection:
+def connect(address: str, context: ssl.SSLContext, seconds: float) -> HTTPSConnection:
     """Return a TLS connection to a member; each step blocks up to the given time.
 
     Args:
         address: without the scheme.
 
     Raises:
-        NoTls: TLS is not available there.
+        ConnectionError: nobody is there, or TLS is not available.
         OSError: it cannot be reached.
     """
-    connection = HTTPConnection(address, timeout=seconds)
-    connection.auto_open = 0  # it would be without TLS
-    connection.connect()
-    link, name = connection.sock, connection.host
+    connection = HTTPSConnection(address, timeout=seconds, context=context)
     try:
-        connection.sock = context.wrap_socket(
-            link, server_hostname=name, do_handshake_on_connect=False
-        )
-        connection.sock.do_handshake()  # which the time-out limits as a whole
+        connection.connect()
     except TimeoutError:  # whether it speaks TLS is not known
-        connection.sock.close()
+        connection.close()
         raise TimeoutError(f"{address} has not answered within {seconds:g} s") from None
     except (OSError, ValueError) as error:  # TLS rejects some host names
-        connection.sock.close()
-        raise NoTls(f"there is no TLS with {address}: {reason(error)}; {_REMEDY}") from error
+        if connection.sock is None:  # it came not so far
+            raise
+        connection.close()
+        raise ConnectionError(
+            f"there is no TLS with {address}: {reason(error)}; {_REMEDY}"
+        ) from error
     return connection
