@@ -55,16 +55,13 @@ class EventLog:
         """Return the step that writes an event, for the transaction that it reports."""
         return Create(f"{self._path}/{PREFIX}", event.encode(), sequence=True)
 
-    def read(
-        self, after: int | None = None, limit: int = 100, watch: Watch | None = None
-    ) -> list[tuple[int, Event]]:
+    def read(self, after: int | None = None, limit: int = 100) -> list[tuple[int, Event]]:
         """Return the next events after a sequence number, the oldest first.
 
         Args:
             after: None: the newest ones.
-            watch: called once when there are more or fewer; see ``Watch``.
         """
-        numbers = self.numbers(watch)
+        numbers = self.numbers()
         if after is None:
             return self.found(numbers[max(0, len(numbers) - limit) :])
         later = [each for each in numbers if age_order(each) > age_order(after)]
@@ -76,7 +73,7 @@ class EventLog:
         return events[:limit]
 
     def numbers(self, watch: Watch | None = None) -> list[int]:
-        """Return the numbers of all events, the oldest first; see ``read``."""
+        """Return the numbers of all events, the oldest first; other numbers call ``watch`` once."""
         if watch is not None:
             self._connection.ensure([self._path])
         names = self._connection.children(self._path, watch)

@@ -1,6 +1,6 @@
 """Records in ZooKeeper, as immutable values, parsed once at the edge. Pure."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
@@ -407,11 +407,6 @@ class Cluster:
         """Return the running member that schedules a project, if there is one at the moment."""
         owner = self.owner(slot_of(project, self.meta.slots))
         return self.members[owner] if owner else None
-
-    def moves_since(self, before: "Cluster") -> Iterator[int]:
-        """Yield the slots whose owner changed."""
-        rows = zip(before.assignment.slots, self.assignment.slots, strict=True)
-        return (number for number, (old, new) in enumerate(rows) if old.owner != new.owner)
 
     def protocols(self) -> dict[str, Protocols]:
         """Return what those speak who run and can be read."""

@@ -43,10 +43,6 @@ class Tree:
         self.jobs = f"{root}/jobs"
         self.events = f"{root}/events"
 
-    def number(self, number: int) -> str:
-        """The identity that holds a member number."""
-        return f"{self.ids}/{number}"
-
     def member(self, member: object) -> str:
         """One member's ephemeral node."""
         return f"{self.members}/{member}"

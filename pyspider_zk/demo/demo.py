@@ -20,6 +20,7 @@ from rich.table import Table
 
 from pyspider_zk.client import Client
 from pyspider_zk.cluster.directory import Directory
+from pyspider_zk.cluster.events import moves_between
 from pyspider_zk.cluster.records import Cluster
 from pyspider_zk.components.signals import Interrupts, interrupts
 from pyspider_zk.config import settings_from
@@ -217,6 +218,7 @@ def _crawl(scene: _Scene) -> tuple[DemoOutcome, list[str]]:
     ended = _follow(scene)
     pages = scene.crawl.pages()
     missing = None if expected is None else sorted(expected - pages)
+    moves = moves_between(before.assignment, scene.directory.read().assignment)
     outcome = DemoOutcome(
         expected=None if expected is None else len(expected),
         crawled=len(pages),
@@ -224,7 +226,7 @@ def _crawl(scene: _Scene) -> tuple[DemoOutcome, list[str]]:
         schedulers=SCHEDULERS,
         killed=0 if takeover is None else 1,
         killed_workers=killed_workers,
-        moved_slots=len(list(scene.directory.read().moves_since(before))),
+        moved_slots=sum(moves.counts.values()),
         takeover_s=takeover,
         duplicate_fetches=None if asked is None else len(asked) - len(set(asked)),
         seconds=round(ended - began, 1),

@@ -163,7 +163,7 @@ def batch_dict(batch: Batch) -> dict[str, Any]:
         arguments=dict(note.arguments),
         selection=dict(note.selection),
         user=note.user,
-        created=batch.created,
+        created=batch.record.created,
         state=_state(batch, len(failed), remaining),
         total=note.total,
         done=finished,
@@ -186,7 +186,7 @@ def _state(batch: Batch, failed: int, remaining: int) -> str:
     if not batch.ended:
         begun = batch.jobs[JobState.RUNNING] or batch.jobs[JobState.DONE]
         return "running" if begun else "pending"
-    if remaining and batch.cancelled:  # one that came too late changed nothing
+    if remaining and batch.record.cancelled:  # one that came too late changed nothing
         return "cancelled"
     return "failed" if failed or remaining else "done"
 

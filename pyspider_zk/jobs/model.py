@@ -314,21 +314,6 @@ class Batch:
         return self.record.note
 
     @property
-    def created(self) -> float:
-        """Seconds since the epoch."""
-        return self.record.created
-
-    @property
-    def expected(self) -> int:
-        """How many jobs it has when all are put."""
-        return self.record.expected
-
-    @property
-    def cancelled(self) -> bool:
-        """Whether it was cancelled."""
-        return self.record.cancelled
-
-    @property
     def is_whole(self) -> bool:
         """Whether every job that was put was seen: a look may miss one that is just moving."""
         return sum(map(len, self.jobs.values())) + len(self.unreadable) >= self.record.put

@@ -231,7 +231,7 @@ def _xml(answer: Fault | tuple[Any]) -> bytes:
 class RpcServer:
     """XML-RPC server of functions.
 
-    Threads: ``serve`` blocks the thread that it is called on; ``port`` and ``stop`` may be
+    Threads: ``serve`` blocks the thread that it is called on; ``bound`` and ``stop`` may be
     called from any other, those that answer calls included.
 
     Args:
@@ -288,10 +288,6 @@ class RpcServer:
             TimeoutError: ``serve`` was not called.
         """
         return self._bound.result(patience)
-
-    def port(self, patience: float) -> int:
-        """Return the port; raises as ``bound``."""
-        return self.bound(patience)[1]
 
     def stop(self) -> None:
         """End ``serve`` and free the port, now or as soon as it is called; may be repeated."""

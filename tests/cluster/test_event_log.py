@@ -124,7 +124,7 @@ def test_unreadable_events_hide_none_that_come_after_them(
 def test_whoever_waits_is_called(events: EventLog):
     called = threading.Event()
 
-    assert events.read(watch=lambda _: called.set()) == []
+    assert events.numbers(lambda _: called.set()) == []
     events.append(note(1))
 
     assert called.wait(60)

@@ -181,6 +181,13 @@ def test_of_many_moves_the_first_are_told_of_and_the_others_later():
     assert roll.epoch == 11
 
 
+def test_moves_are_the_slots_whose_owner_changed():
+    before = Assignment(9, (Slot(A, 1), Slot(A, 2), Slot(B, 3), Slot()))
+    after = Assignment(10, (Slot(A, 1), Slot(B, 3), Slot(B, 3, A), Slot(A, 1)))
+
+    assert moves_between(before, after).counts == {(A, B): 1, (None, A): 1}
+
+
 def test_moves_between_very_many_owners_are_told_by_one_event():
     owners = [MemberId(number, "a") for number in range(PAIRS_AT_ONCE + 1)]
     before = Assignment(4, tuple(Slot(A, 1) for _ in owners for _ in range(2)))

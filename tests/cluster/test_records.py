@@ -191,13 +191,6 @@ def test_the_owner_of_a_project_is_the_running_owner_of_its_slot():
     assert owners == {0: MEMBER, 1: MEMBER, 2: None, 3: None}
 
 
-def test_moves_are_the_slots_whose_owner_changed():
-    before = cluster()
-    after = Cluster(Meta(4), Assignment(10, (Slot(A, 1), Slot(B, 3), Slot(B, 3, A), Slot(A, 1))))
-
-    assert list(after.moves_since(before)) == [1, 3]
-
-
 def test_the_dictionary_is_json_with_all_that_status_shows():
     told = json.loads(json.dumps(cluster().as_dict()))
 

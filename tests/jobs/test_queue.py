@@ -103,7 +103,7 @@ def test_a_batch_is_put_once(one: QueueSide):
     assert not one.queue.put("b", TWO)
 
     batch = one.queue.batch("b")
-    assert (batch.note, batch.expected, batch.created) == ({"who": "me"}, 2, 1000.0)
+    assert (batch.note, batch.record.expected, batch.record.created) == ({"who": "me"}, 2, 1000.0)
     pending = batch.jobs[JobState.PENDING]
     assert sorted((name.project, job.work["n"]) for name, job in pending.items()) == [
         ("a", 1),
@@ -885,7 +885,7 @@ def test_pending_jobs_are_cancelled_at_once_and_running_ones_are_told(
     one.queue.give_back(claim, {"done": 1})
     batch = one.queue.batch("b")
     assert batch.ended
-    assert batch.cancelled
+    assert batch.record.cancelled
     assert {job.outcome for job in batch.jobs[JobState.DONE].values()} == {Outcome.CANCELLED}
 
 

@@ -43,7 +43,6 @@ def test_every_node_stands_below_the_root():
     paths = [
         tree.meta,
         tree.ids,
-        tree.number(3),
         tree.members,
         tree.member("3-x"),
         tree.leases,
@@ -69,5 +68,4 @@ def test_the_tree_has_the_documented_names():
     assert tree.member("3-x") == "/pyspider-zk/members/3-x"
     assert tree.lease("3-x") == "/pyspider-zk/leases/3-x"
     assert tree.ack("3-x") == "/pyspider-zk/acks/3-x"
-    assert tree.number(3) == "/pyspider-zk/ids/3"
     assert tree.component("fetcher", "f") == "/pyspider-zk/components/fetcher/f"

@@ -33,7 +33,7 @@ def port(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     server = RpcServer(functions, limits=Limits(body=0.3))
     with running(server.serve, LOOPBACK, 0), ExitStack() as stack:
         stack.callback(server.stop)
-        yield server.port(60)
+        yield server.bound(60)[1]
 
 
 def post(port: int, body: bytes, **headers: str) -> http.client.HTTPResponse:
@@ -241,7 +241,7 @@ def address(stack: ExitStack, functions: Any) -> str:
     server = RpcServer(functions)
     stack.enter_context(running(server.serve, LOOPBACK, 0))
     stack.callback(server.stop)
-    return f"{LOOPBACK}:{server.port(60)}"
+    return f"{LOOPBACK}:{server.bound(60)[1]}"
 
 
 def router(stack: ExitStack, other: str) -> Router:

@@ -43,7 +43,7 @@ def joined(folder: Path, settings: Settings, eventually: Eventually) -> Iterator
 
 
 def address(scheduler: ClusterScheduler) -> str:
-    return f"127.0.0.1:{scheduler.rpc.port(DEADLINE)}"
+    return f"127.0.0.1:{scheduler.rpc.bound(DEADLINE)[1]}"
 
 
 @pytest.fixture

@@ -42,7 +42,7 @@ def serve(stack: ExitStack) -> Serve:
         server = RpcServer({f"local_{name}": function for name, function in functions.items()})
         stack.enter_context(running(server.serve, LOOPBACK, 0))
         stack.callback(server.stop)
-        return f"{LOOPBACK}:{server.port(60)}"
+        return f"{LOOPBACK}:{server.bound(60)[1]}"
 
     return serve
 

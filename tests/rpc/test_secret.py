@@ -46,7 +46,7 @@ def serve(stack: ExitStack, monkeypatch: pytest.MonkeyPatch) -> Serve:
         server = RpcServer(functions, entry or CallAdmission(SECRET))
         stack.enter_context(running(server.serve, LOOPBACK, 0))
         stack.callback(server.stop)
-        return f"{LOOPBACK}:{server.port(60)}"
+        return f"{LOOPBACK}:{server.bound(60)[1]}"
 
     return serve
 

@@ -31,7 +31,7 @@ def serve() -> Iterator[Serve]:
             server = RpcServer(functions, limits=limits)
             stack.enter_context(running(server.serve, LOOPBACK, 0))
             stack.callback(server.stop)
-            return server.port(60)
+            return server.bound(60)[1]
 
         yield serve
 
@@ -73,7 +73,7 @@ def test_a_port_that_is_taken_is_told_to_both_threads() -> None:
         server = RpcServer({})
         with running(server.serve, LOOPBACK, port, raises=OSError):
             with pytest.raises(OSError, match="in use"):
-                server.port(60)
+                server.bound(60)
             server.stop()
 
 
@@ -89,7 +89,7 @@ def test_a_port_that_is_none_is_told_to_both_threads(port: int) -> None:
 
 def test_a_server_that_nobody_starts_has_no_port() -> None:
     with pytest.raises(TimeoutError):
-        RpcServer({}).port(0)
+        RpcServer({}).bound(0)
 
 
 def test_two_servers_that_call_each_other_at_the_same_time_do_not_block(serve: Serve) -> None:
@@ -130,7 +130,7 @@ def test_a_call_that_takes_long_holds_up_no_other(serve: Serve) -> None:
 def test_stop_frees_the_port_before_it_returns() -> None:
     server = RpcServer({"name": lambda: "one"})
     with running(server.serve, LOOPBACK, 0):
-        port = server.port(60)
+        port = server.bound(60)[1]
         assert call(port, "name") == "one"
         server.stop()
         bind(port).close()
@@ -140,7 +140,7 @@ def test_stop_before_serve_lets_it_end_at_once_and_frees_the_port() -> None:
     server = RpcServer({})
     server.stop()
     server.serve(LOOPBACK, 0)
-    bind(server.port(0)).close()
+    bind(server.bound(0)[1]).close()
 
 
 def test_stop_may_be_called_again_at_any_time() -> None:
@@ -154,7 +154,7 @@ def test_stop_may_be_called_again_at_any_time() -> None:
 def test_stop_may_come_from_a_call_that_the_server_answers() -> None:
     server = RpcServer({"_quit": lambda: server.stop()})
     with running(server.serve, LOOPBACK, 0):
-        assert call(server.port(60), "_quit") is None
+        assert call(server.bound(60)[1], "_quit") is None
 
 
 def test_a_client_that_does_not_wait_for_its_answer_disturbs_nobody(
@@ -188,7 +188,7 @@ def test_a_client_that_does_not_wait_for_its_answer_disturbs_nobody(
 def test_an_ipv6_address_can_be_bound() -> None:
     server = RpcServer({"name": lambda: "six"})
     with running(server.serve, "::1", 0):
-        with xmlrpc.client.ServerProxy(f"http://[::1]:{server.port(60)}/") as proxy:
+        with xmlrpc.client.ServerProxy(f"http://[::1]:{server.bound(60)[1]}/") as proxy:
             assert proxy.name() == "six"
         server.stop()
 

@@ -59,7 +59,7 @@ def serve() -> Iterator[Serve]:
             server = RpcServer(functions, entry, partial(server_tls, settings), limits)
             stack.enter_context(running(server.serve, LOOPBACK, 0))
             stack.callback(server.stop)
-            return server.port(60)
+            return server.bound(60)[1]
 
         yield serve
 
@@ -295,8 +295,8 @@ def test_a_cluster_can_be_changed_to_tls_one_member_after_the_other(
         eventually(lambda: len(first.fence.held) + len(second.fence.held) == base.slots)
         addresses = {record.address for record in first._cluster().members.values()}
         assert addresses == {
-            f"127.0.0.1:{first.rpc.port(60)}",
-            f"https://localhost:{second.rpc.port(60)}",
+            f"127.0.0.1:{first.rpc.bound(60)[1]}",
+            f"https://localhost:{second.rpc.bound(60)[1]}",
         }
         for each in (first, second):
             assert len(each._router.ask("local_size")[0]) == 2

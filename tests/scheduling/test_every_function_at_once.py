@@ -205,7 +205,7 @@ def test_every_function_of_a_whole_member_is_called_from_many_threads(
 ) -> None:
     with living(LiveCluster(tmp_path, cluster_settings), eventually) as cluster:
         (member,) = cluster.running
-        address = f"127.0.0.1:{member.rpc.port(5)}"
+        address = f"127.0.0.1:{member.rpc.bound(5)[1]}"
         clients = [
             EagerClient(rpc_url(address, cluster_settings.secret), task, number)
             for number in range(THREADS)

@@ -51,7 +51,7 @@ def test_whoever_asks_for_draining_again_does_not_hurry_it(
     member = world.member(ClusterScheduler, owner)
 
     def drain(_: int) -> None:
-        with ServerProxy(f"http://127.0.0.1:{member.rpc.port(5)}/", allow_none=True) as proxy:
+        with ServerProxy(f"http://127.0.0.1:{member.rpc.bound(5)[1]}/", allow_none=True) as proxy:
             proxy.local_drain()
 
     with running(member.run) as loop:

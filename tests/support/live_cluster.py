@@ -80,5 +80,5 @@ def living(cluster: LiveCluster, eventually: Callable[..., None]) -> Iterator[Li
         cluster.project(name, status, group)
     with cluster.scheduler() as scheduler:
         eventually(lambda: len(scheduler.fence.held) == cluster.settings.slots)
-        eventually(lambda: scheduler.rpc.port(DEADLINE))
+        eventually(lambda: scheduler.rpc.bound(DEADLINE))
         yield cluster

@@ -50,7 +50,7 @@ def serve() -> Iterator[Serve]:
 
 
 def address(made: ClusterFetcher) -> str:
-    return f"{LOOPBACK}:{made.rpc.port(DEADLINE)}"
+    return f"{LOOPBACK}:{made.rpc.bound(DEADLINE)[1]}"
 
 
 def stock(made: ClusterFetcher, secret: str = SECRET) -> xmlrpc.client.ServerProxy:
@@ -70,14 +70,14 @@ def test_one_of_several_under_one_command_takes_a_free_port_if_its_own_is_taken(
     serve: Serve, caplog: pytest.LogCaptureFixture
 ) -> None:
     first = serve(Settings())
-    taken = first.rpc.port(DEADLINE)
+    taken = first.rpc.bound(DEADLINE)[1]
     obj = {TOGETHER_OPTION: True, "config": {}}
     with click.Context(click.Command("all"), obj=obj), ExitStack() as stack:
         second = ClusterFetcher(None, None)
         stack.callback(second.close)
         stack.enter_context(running(second.xmlrpc_run, taken))
         stack.callback(second.rpc.stop)
-        assert second.rpc.port(DEADLINE) not in (0, taken)
+        assert second.rpc.bound(DEADLINE)[1] not in (0, taken)
         with stock(second) as proxy:
             assert proxy.size() == 0
     assert f"port {taken} is taken" in caplog.text
@@ -176,7 +176,7 @@ def test_it_speaks_tls(serve: Serve, tmp_path: Path) -> None:
         xmlrpc_tls_certificate=str(files.server),
         xmlrpc_tls_key=str(files.server),
     )
-    member = Member(f"https://localhost:{serve(settings).rpc.port(DEADLINE)}", "", 0, "", 0.0)
+    member = Member(f"https://localhost:{serve(settings).rpc.bound(DEADLINE)[1]}", "", 0, "", 0.0)
     assert call(member, "size", credentials=credentials_of(settings), timeout=DEADLINE) == 0
 
 
@@ -198,7 +198,7 @@ def test_quit_is_off_unless_asked_for(cluster_settings: Settings) -> None:
 def test_it_ends_with_the_fetcher(cluster_settings: Settings) -> None:
     made = ClusterFetcher(queue.Queue(), queue.Queue(), settings=cluster_settings)
     with running(made.run), running(made.xmlrpc_run, 0):
-        port = made.rpc.port(DEADLINE)
+        port = made.rpc.bound(DEADLINE)[1]
         made.quit()
     socket.create_server((LOOPBACK, port)).close()
 
