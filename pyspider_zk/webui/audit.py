@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from http import HTTPStatus
+from posixpath import normpath
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -158,7 +159,8 @@ def _projects(environ: "WSGIEnvironment") -> list[str]:
     ]
     if target := environ.get("HTTP_DESTINATION"):
         paths.append(unquote(target.partition("://")[2].partition("?")[0]) or target)
-    return [_name(path.rpartition("/")[2].removesuffix(".py")) for path in paths]
+    plain = map(normpath, paths)  # as WebDAV does
+    return [_name(path.rpartition("/")[2].removesuffix(".py")) for path in plain]
 
 
 def _name(project: str) -> str:

@@ -9,6 +9,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 from pyspider.processor.project_module import ProjectFinder
@@ -74,10 +75,9 @@ def _answer(parent: int, writer: int, trial: Callable[[], str]) -> None:
 
 
 def _connect(finder: ProjectFinder) -> None:
-    """Let scripts import projects by a connection of this process's own."""
-    projectdb = finder.projectdb
-    copied = projectdb.copy() if projectdb is not None else None
-    finder.get_projectdb = lambda: copied
+    """Let scripts import projects by a connection of this process's own, made when one does."""
+    if finder.projectdb is not None:
+        finder.get_projectdb = cache(finder.projectdb.copy)
 
 
 def _read(reader: int, mark: TaskMark, child: int) -> tuple[bytes, bool]:

@@ -52,6 +52,7 @@ CHANGES: list[tuple[str, str, dict[str, Any], str, str, list[str]]] = [
     ("POST", "/debug/p/run", {"data": {"script": "#", "task": TASK}}, "trial", "done", ["p"]),
     ("PUT", "/dav/p.py", {"data": b"#"}, "script", "done", ["p"]),
     ("PUT", "/dav/new.py", {"data": b"#"}, "script", "done", ["new"]),
+    ("PUT", "/dav/p.py/.", {"data": b"#"}, "script", "done", ["p"]),
     ("DELETE", "/dav/p.py", {}, "script", "refused (403)", ["p"]),
     (
         "MOVE",

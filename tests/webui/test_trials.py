@@ -103,6 +103,17 @@ def test_a_trial_imports_other_projects(try_out: Try) -> None:
     assert try_out("others")["result"] == "other"
 
 
+def test_a_trial_that_imports_no_project_needs_no_connection(
+    try_out: Try, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def copy() -> None:
+        raise OSError("no database")
+
+    monkeypatch.setattr(app.config["projectdb"], "copy", copy)
+    assert try_out("good")["result"] == {"code": 200}
+    assert "no database" in try_out("others")["logs"]
+
+
 def test_faults_of_script_and_fetch_are_told_with_a_traceback(try_out: Try) -> None:
     assert "ValueError: the script" in try_out("fail")["logs"]
     assert "SyntaxError" in try_out("good", "class:")["logs"]
