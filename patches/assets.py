@@ -78,7 +78,7 @@ def download(folder: Path) -> None:
     command = [npm, "pack", "--silent", "--ignore-scripts", SPEC]
     done = subprocess.run(command, cwd=folder, stdout=sys.stderr)  # noqa: S603 - all ours
     if done.returncode != 0:
-        raise AssetsError(f"npm could not get the packages; {_REGISTRY}. {_OTHERWISE}")
+        raise AssetsError(f"npm could not get {SPEC}; {_REGISTRY}. {_OTHERWISE}")
 
 
 def find_npm() -> str | None:

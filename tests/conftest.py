@@ -19,6 +19,7 @@ from pyspider_zk.local.services import RedisServer, Server, ZooKeeperServer
 from tests.support import waiting
 from tests.support.database_servers import DatabaseServer, MariaServer, PostgresServer
 from tests.support.needed import skip_without_needed
+from tests.support.ports import own_port
 from tests.support.seed import IS_NAMED
 
 pytest_plugins = ["tests.support.crew", "tests.support.skips", "tests.support.world"]
@@ -76,7 +77,7 @@ def pytest_runtest_teardown() -> None:
 @pytest.fixture(scope="session")
 def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperServer]:
     """Run a ZooKeeper."""
-    server = ZooKeeperServer(tmp_path_factory.mktemp("zookeeper"))
+    server = ZooKeeperServer(tmp_path_factory.mktemp("zookeeper"), own_port())
     _start(server)
     yield server
     server.stop()
@@ -85,7 +86,7 @@ def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperSer
 @pytest.fixture(scope="session")
 def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
     """Run a Redis."""
-    server = RedisServer(tmp_path_factory.mktemp("redis"))
+    server = RedisServer(tmp_path_factory.mktemp("redis"), own_port())
     _start(server)
     yield server
     server.stop()

@@ -24,6 +24,7 @@ from pyspider_zk.rpc.client import Credentials, call
 from pyspider_zk.secret_files import read_cluster_secret
 from tests.support.failing_tasks import store_failures
 from tests.support.needed import skip_without_needed
+from tests.support.ports import own_port
 from tests.support.programs import chromium as chromium_program
 from tests.support.running_cluster import up
 
@@ -222,7 +223,8 @@ class BrowsedCluster:
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrowsedCluster]:
     """Run a cluster with two schedulers."""
     folder = tmp_path_factory.mktemp("cluster")
-    zookeeper, redis = ZooKeeperServer(folder / "zookeeper"), RedisServer(folder / "redis")
+    zookeeper = ZooKeeperServer(folder / "zookeeper", own_port())
+    redis = RedisServer(folder / "redis", own_port())
     for server in (zookeeper, redis):
         with skip_without_needed():
             server.start()

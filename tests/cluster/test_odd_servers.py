@@ -14,11 +14,12 @@ from pyspider_zk.cluster.records import Component, ComponentKind, Load
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import OverQuota
 from pyspider_zk.groups.ids import MemberId
-from pyspider_zk.local.services import ZooKeeperServer, any_free
+from pyspider_zk.local.services import ZooKeeperServer
 from pyspider_zk.zookeeper.connection import Connection
 from pyspider_zk.zookeeper.survey import ask
 from tests.support.crew import Crew, expire
 from tests.support.needed import skip_without_needed
+from tests.support.ports import own_port
 from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.zk, pytest.mark.slow]
@@ -54,7 +55,7 @@ class OddServer(ZooKeeperServer):
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[OddServer]:
     """Run a server that enforces quotas."""
-    server = OddServer(tmp_path / "zookeeper")
+    server = OddServer(tmp_path / "zookeeper", own_port())
     with skip_without_needed():
         server.start()
     yield server
@@ -154,7 +155,7 @@ def is_renewed(crew: Crew, versions: Mapping[MemberId, int], times: int) -> bool
 
 def ensemble_without_quorum() -> list[str]:
     """Return the configuration of one of two servers; the other never runs."""
-    first, second, third, fourth = (any_free() for _ in range(4))
+    first, second, third, fourth = (own_port() for _ in range(4))
     servers = [f"server.1=127.0.0.1:{first}:{second}", f"server.2=127.0.0.1:{third}:{fourth}"]
     return [*servers, "initLimit=10", "syncLimit=5"]
 

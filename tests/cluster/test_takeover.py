@@ -13,6 +13,7 @@ from pyspider_zk.zookeeper.connection import Connection
 from pyspider_zk.zookeeper.waiting import boottime
 from tests.support.connected import looking
 from tests.support.crew import MORTAL, BareScheduler, Cable, Crew, expire
+from tests.support.ports import own_port
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.zk
@@ -168,7 +169,7 @@ def test_a_short_suspension_changes_nothing(crew: Crew, cable: Cable):
 
 
 def test_zookeeper_away_longer_than_the_lease_moves_nothing(tmp_path: Path, zk_root: str):
-    server = ZooKeeperServer(tmp_path)
+    server = ZooKeeperServer(tmp_path, own_port())
     server.start()
     settings = Settings(
         hosts=server.address, root=zk_root, slots=12, renewal=0.5, lease=5.0, session=20.0

@@ -24,6 +24,7 @@ from pyspider_zk.queues.log_lines import (
     LogLine,
     read_log,
 )
+from tests.support.ports import own_port
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.redis
@@ -127,7 +128,7 @@ def test_while_redis_is_away_the_newest_are_kept_and_nothing_is_logged_of_it_but
 ) -> None:
     monkeypatch.setattr(log_sharing, "EVERY", 0.01)
     monkeypatch.setattr(log_sharing, "AWAY", 0.01)
-    with RedisServer(tmp_path) as server, closing(connect(server.url, 0, 1)) as queues:
+    with RedisServer(tmp_path, own_port()) as server, closing(connect(server.url, 0, 1)) as queues:
         log = CountedLog(queues.log)
         sharing = LogSharing(log, "webui")
         for each in (own, logging.root):

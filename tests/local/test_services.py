@@ -118,7 +118,7 @@ def test_a_wanted_port_that_is_taken_is_an_error(tmp_path):
 @pytest.mark.redis
 @pytest.mark.usefixtures("needs_redis")
 def test_a_server_whose_port_was_taken_since_is_not_started_at_another(tmp_path):
-    with RedisServer(tmp_path) as server:
+    with RedisServer(tmp_path, own_port()) as server:
         server.stop()
         with (
             socket.create_server(("127.0.0.1", server.port)),

@@ -16,6 +16,7 @@ from pyspider_zk.queues.redis_link import RedisLink
 from pyspider_zk.queues.redis_typed_keys import TypedKeys, Types
 from pyspider_zk.queues.slot_queues import Wait
 from tests.support.memory_queues import MemoryBroker
+from tests.support.ports import own_port
 
 SLOTS = 8
 
@@ -147,7 +148,7 @@ def own_redis(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[RedisServer]:
     """Give a Redis that this test alone may stop, break and start again."""
-    with RedisServer(tmp_path_factory.mktemp("own-redis")) as server:
+    with RedisServer(tmp_path_factory.mktemp("own-redis"), own_port()) as server:
         yield server
 
 

@@ -16,6 +16,7 @@ from pyspider_zk.queues.history import DAY, ENDS, read_history
 from pyspider_zk.scheduling.counters import DONE, FAILED, NEW, TaskCounts, new_counters
 from pyspider_zk.scheduling.history import HASHES_AT_ONCE, HistoryAdditions
 from tests.support.memory_queues import MemoryBroker
+from tests.support.ports import own_port
 from tests.support.sole_owner import SoleOwner
 from tests.support.world import SLOTS, World
 
@@ -113,7 +114,10 @@ def test_what_was_counted_is_added_when_redis_is_back(
     redis_server: RedisServer,  # noqa: ARG001 - without a Redis it skips the test, or fails it in CI
     tmp_path: Path,
 ) -> None:
-    with RedisServer(tmp_path) as server, closing(connect(server.url, 0, SLOTS)) as queues:
+    with (
+        RedisServer(tmp_path, own_port()) as server,
+        closing(connect(server.url, 0, SLOTS)) as queues,
+    ):
         counts, member = adding(queues)
         names = [f"p{number}" for number in range(HASHES_AT_ONCE + 1)]
         for name in names:

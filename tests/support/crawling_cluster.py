@@ -67,8 +67,8 @@ class CrawlingCluster:
     ) -> None:
         self.folder = folder.resolve()
         self.data = self.folder / "data"
-        self.zookeeper = ZooKeeperServer(self.folder / "zookeeper")
-        self.redis = RedisServer(self.folder / "redis")
+        self.zookeeper = ZooKeeperServer(self.folder / "zookeeper", own_port())
+        self.redis = RedisServer(self.folder / "redis", own_port())
         self.site = ChainSite()
         self.projects: list[str] = []
         self._times = dict(times or {})

@@ -25,6 +25,7 @@ from pyspider.database import connect_database
 
 from pyspider_zk.listening import LOOPBACK
 from pyspider_zk.local.services import Server
+from tests.support.ports import own_port
 from tests.support.programs import mariadb, postgresql
 
 USER = "crawl"
@@ -51,7 +52,7 @@ class DatabaseServer(Server):
     def __init__(self, pem: Path | None = None, host: str = LOOPBACK) -> None:
         self._pem = pem
         self._host = host
-        super().__init__(Path(tempfile.mkdtemp(prefix=f"test-{self.name.lower()}-")))
+        super().__init__(Path(tempfile.mkdtemp(prefix=f"test-{self.name.lower()}-")), own_port())
 
     @property
     def address(self) -> str:

@@ -18,6 +18,7 @@ def own_port() -> int:
 
     It is bound, and nobody listens on it: connections are refused until a server does, in this
     process or another. The server must set ``SO_REUSEADDR``, as servers do.
+    So a server that a test stops finds it free when it is started again.
     """
     return next(port for port in OWN if _hold(port))
 

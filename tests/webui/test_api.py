@@ -17,6 +17,7 @@ from pyspider_zk.queues.connect import connect
 from pyspider_zk.queues.names import QueueKind
 from pyspider_zk.webui.instance import ClusterWebUI
 from tests.support.live_cluster import LiveCluster
+from tests.support.ports import own_port
 from tests.webui.conftest import Eventually
 
 pytestmark = pytest.mark.zk
@@ -357,7 +358,7 @@ def test_a_database_that_is_away_is_told(client: Any, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_zookeeper_that_is_away_is_told(ui: ClusterWebUI, tmp_path: Path) -> None:
-    server = ZooKeeperServer(tmp_path / "zookeeper")
+    server = ZooKeeperServer(tmp_path / "zookeeper", own_port())
     server.start()
     try:
         settings = Settings(hosts=server.address, root="/away", renewal=0.2, lease=1.0)
