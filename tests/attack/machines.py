@@ -244,7 +244,8 @@ class Machines:
         files = {"ca_certs": mine.ca, "certfile": mine.client, "keyfile": mine.client_key}
         options = "&".join(f"ssl_{name}={path}" for name, path in files.items())
         address = f"{self.network.address('redis')}:{REDIS_PORT}"
-        zookeeper: dict[str, Any] = {"hosts": self.zookeeper, "root": "/crawl"}
+        # No slot moves because a busy machine stood still: that would look like an attack's work.
+        zookeeper: dict[str, Any] = {"hosts": self.zookeeper, "root": "/crawl", "lease": 30}
         zookeeper |= {"tls": True, "tls_ca": str(mine.ca)}
         zookeeper |= {"tls_certificate": str(mine.client), "tls_key": str(mine.client_key)}
         zookeeper |= {"secret_file": str(self.folder / "secret")}

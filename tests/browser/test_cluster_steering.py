@@ -155,7 +155,7 @@ def test_maintenance_is_shown_on_every_page_until_it_is_over(
     expect(dialog(page)).to_contain_text("Those of members that drain, leave or die still move.")
     picture(page, "asked")
     confirm(page, "Turn maintenance on")
-    expect(banner).to_contain_text(re.compile(r"^Maintenance: .* Since \d\d \w{3}, [\d:]+\.$"))
+    expect(banner).to_contain_text(re.compile(r"^Maintenance: .* Since \d\d \w{3,4}, [\d:]+\.$"))
     press(page, "Hold…")
     expect(dialog(page)).to_contain_text("not even that of a dead member")
     confirm(page, "Hold all slots")

@@ -20,6 +20,8 @@ from tests.support.database_servers import PostgresServer
 PATIENCE = 120.0  # seconds until what does not go on is said never to
 FINISH = 120.0  # seconds until all pages must be crawled at the end
 TELLING = 30.0  # seconds until what is away must be told of: projects are read every 10 s
+STILL = 2.0  # seconds without a page after which those that were sent before were fetched
+DRAINING = 30.0  # seconds that they may take
 STEPS = 3  # pages of each project after a return: the first may have been under way
 STOPS_PAGES = {("taskdb", "locked"), ("taskdb", "read-only")} | {
     (what, how)
@@ -203,9 +205,11 @@ def _suffer(cluster: CrawlingCluster, parts: Mapping[str, str], seconds: float) 
     said = _said(cluster)
     with all_away(parts, cluster, WAYS_OF_A_SERVER if cluster.has_server else WAYS):
         time.sleep(seconds / 2)  # that is what an outage is
-        served = sum(cluster.site.served().values())
+        if STOPS_PAGES & set(parts.items()):
+            _await_still(cluster)
+        served = _served(cluster)
         time.sleep(seconds / 2)
-        outage.meanwhile = sum(cluster.site.served().values()) - served
+        outage.meanwhile = _served(cluster) - served
         outage.is_told = _is_told(cluster, parts, said)
     returned = time.monotonic()
     crawled = cluster.advancing(PROJECTS, STEPS)
@@ -225,6 +229,23 @@ def _suffer(cluster: CrawlingCluster, parts: Mapping[str, str], seconds: float) 
     ]
     outage.letters = _letters(cluster)
     return outage
+
+
+def _await_still(cluster: CrawlingCluster) -> None:
+    """Block until what was sent before an outage was fetched: a busy machine needs seconds for it.
+
+    If pages go on and on, nothing is away; then it is for whoever counts them to say so.
+    """
+    deadline = time.monotonic() + DRAINING
+    still = False
+    while not still and time.monotonic() < deadline:
+        before = _served(cluster)
+        time.sleep(STILL)
+        still = _served(cluster) == before
+
+
+def _served(cluster: CrawlingCluster) -> int:
+    return sum(cluster.site.served().values())
 
 
 def _is_told(cluster: CrawlingCluster, parts: Mapping[str, str], before: str) -> bool:

@@ -73,7 +73,7 @@ def test_a_scheduler_that_was_killed_gets_its_number_back(crew: Crew):
 
 def test_one_that_was_killed_and_is_back_before_its_lease_ended_keeps_its_slots(crew: Crew):
     near = crew.start("near")
-    kill_one(crew, when=lambda: is_halved(crew), lease=9.0, hang=9.0, session=4.0)
+    kill_one(crew, when=lambda: is_halved(crew), lease=40.0, hang=40.0, session=4.0)
     before, raised = numbers(crew), [epoch + 1 for epoch in epochs(crew, 1)]
 
     crew.shared_by(near, crew.start("far"))

@@ -206,7 +206,7 @@ def test_the_watch_over_the_fences_notices_a_grant_before_the_release(settings, 
         return Trigger.ACKNOWLEDGED if slot.next else rule(number, slot, *rest)
 
     monkeypatch.setattr(rules, "_freed_by", too_early)
-    crew = Crew(replace(settings, lease=5.0))
+    crew = Crew(replace(settings, lease=20.0))
     try:
         near, far = crew.start("near"), crew.start("far", hosts=cable.address)
         crew.shared_by(near, far)

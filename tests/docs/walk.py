@@ -12,7 +12,7 @@ from tests.docs.pages import Block, PageCommand, blocks, commands, read
 from tests.docs.shell import Shell
 from tests.support.waiting import eventually
 
-PATIENCE = 60.0  # seconds until what is started must be there
+PATIENCE = 180.0  # seconds until what is started must be there
 
 
 @dataclass(frozen=True)

@@ -262,7 +262,7 @@ def test_who_is_killed_from_outside_is_replaced_busy_or_not(processed: Processed
 def test_who_is_stuck_at_sigterm_ends_by_the_limit_and_its_task_counts(
     processed: Processed,
 ) -> None:
-    watchdog = processed.start(limit=3)
+    watchdog = processed.start(limit=10)
     processed.put(page("swallow"), page("good"))
     processed.await_stuck()
     watchdog.terminate()

@@ -48,6 +48,7 @@ def with_client(server, do):
 @pytest.mark.zk
 @pytest.mark.usefixtures("needs_zookeeper")
 def test_zookeeper_comes_back_with_its_data_on_its_port(tmp_path):
+    remember_port(tmp_path / "port", own_port())
     with ZooKeeperServer(tmp_path) as server:
         remember(server)
         address = server.address
@@ -61,7 +62,7 @@ def test_zookeeper_comes_back_with_its_data_on_its_port(tmp_path):
 @pytest.mark.zk
 @pytest.mark.usefixtures("needs_zookeeper")
 def test_zookeeper_keeps_what_it_acknowledged_when_it_is_killed(tmp_path, faults, eventually):
-    with ZooKeeperServer(tmp_path) as server:
+    with ZooKeeperServer(tmp_path, own_port()) as server:
         remember(server)
 
         faults.kill(server.pid)
@@ -96,6 +97,7 @@ def test_short_sessions_are_possible(zookeeper):
 @pytest.mark.redis
 @pytest.mark.usefixtures("needs_redis")
 def test_redis_comes_back_with_its_data_on_its_port(tmp_path):
+    remember_port(tmp_path / "port", own_port())
     with RedisServer(tmp_path) as server, redis.Redis.from_url(server.url) as client:
         client.set("kept", "x")
         url = server.url

@@ -103,10 +103,10 @@ def test_publisher_and_readers_go_on_at_the_new_master(
         ours.slot_queues.publish([message(1)])
         assert numbers(other) == [1]
 
-        with failing.no_failover():
-            failing.kill_master()
-            with pytest.raises(Unavailable):
-                ours.slot_queues.publish([message(2)])
+        failing.kill_master()
+        with pytest.raises(Unavailable):
+            ours.slot_queues.publish([message(2)])
+        failing.await_failover()
         eventually(done(lambda: ours.slot_queues.publish([message(3)])))
 
         eventually(lambda: numbers(other) == [3])

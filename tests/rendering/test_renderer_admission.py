@@ -112,7 +112,7 @@ def test_a_renderer_that_starts_again_is_waited_for(
 def dying(times: int) -> Iterator[tuple[int, list[bytes]]]:
     """Give a renderer that ends with each page in hand, so many times: its port, what it took."""
     taken: list[bytes] = []
-    listening = socket.create_server(("127.0.0.1", 0))
+    listening = socket.create_server(("127.0.0.1", own_port()))
 
     def die() -> None:
         for left in reversed(range(times)):

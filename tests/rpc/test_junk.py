@@ -30,7 +30,7 @@ SMALL = 10_000  # bytes; the limit in these tests
 def port(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     monkeypatch.setattr(rpc_server, "BODY_LIMIT", SMALL)
     functions = {"echo": lambda value: value, "size": lambda value: len(value)}
-    server = RpcServer(functions, limits=Limits(body=0.3))
+    server = RpcServer(functions, limits=Limits(body=2.0))
     with running(server.serve, LOOPBACK, 0), ExitStack() as stack:
         stack.callback(server.stop)
         yield server.bound(60)[1]

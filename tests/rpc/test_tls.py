@@ -239,7 +239,7 @@ def test_who_never_shakes_hands_is_hung_up_on(serve: Serve, settings: Settings) 
 def test_a_call_that_never_arrives_is_given_up(
     serve: Serve, settings: Settings, certificates: Authority
 ) -> None:
-    port = serve(settings, Limits(head=0.3))
+    port = serve(settings, Limits(head=2.0))
     context = ssl.create_default_context(cafile=str(certificates.ca))
     with (
         socket.create_connection((LOOPBACK, port), timeout=60) as link,

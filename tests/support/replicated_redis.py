@@ -22,7 +22,8 @@ from tests.support.waiting import eventually
 MASTER_NAME = "crawl"
 SENTINELS = 3
 QUORUM = 2
-DOWN_AFTER = 500  # milliseconds until a sentinel counts a server as down
+DOWN_AFTER = 500  # milliseconds until a sentinel counts a server as down, once one is to be
+NEVER = 600_000  # until then: on a busy machine a server may be silent for seconds
 
 
 class SentinelServer(Server):
@@ -65,7 +66,7 @@ class SentinelServer(Server):
             "sentinel resolve-hostnames": "yes",
             "sentinel announce-hostnames": "yes",
             f"sentinel monitor {MASTER_NAME}": f"{host} {port} {QUORUM}",
-            f"sentinel down-after-milliseconds {MASTER_NAME}": DOWN_AFTER,
+            f"sentinel down-after-milliseconds {MASTER_NAME}": NEVER,
             f"sentinel failover-timeout {MASTER_NAME}": 5000,
             **self._options,
         }
@@ -110,25 +111,16 @@ class ReplicatedRedis:
         os.kill(self.servers[0].pid, signal.SIGKILL)
         return self.servers[0]
 
-    @contextmanager
-    def no_failover(self) -> Iterator[None]:
-        """Let no sentinel count a server as down while the block runs."""
-        self._count_as_down_after(600_000)
-        yield
-        self._count_as_down_after(DOWN_AFTER)
-
     def await_failover(self) -> None:
-        """Block until the sentinels name another master than the first."""
+        """Let the sentinels fail over; block until they name another master than the first."""
+        for sentinel in self.sentinels:
+            with sentinel.client() as client:
+                client.sentinel_set(MASTER_NAME, "down-after-milliseconds", DOWN_AFTER)
         eventually(lambda: self.state()["port"] != self.servers[0].port, "another master")
 
     def knows_all(self) -> bool:
         """Return whether each sentinel knows the others, and sees the replica connected."""
         return all(map(_knows_all, self.sentinels))
-
-    def _count_as_down_after(self, milliseconds: int) -> None:
-        for sentinel in self.sentinels:
-            with sentinel.client() as client:
-                client.sentinel_set(MASTER_NAME, "down-after-milliseconds", milliseconds)
 
 
 @contextmanager

@@ -6,8 +6,8 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-PATIENCE = 60.0
-"""Seconds until a test gives up; never how long it takes."""
+PATIENCE = 120.0
+"""Seconds until a test gives up; never how long it takes, on however busy a machine."""
 
 LOOK = 0.02
 """Seconds between two looks."""

@@ -95,8 +95,8 @@ def test_a_scheduler_fails_over_and_keeps_its_number(crew: Crew, cables: list[Ca
 
 @pytest.fixture
 def short_sessions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ZooKeeperServer]:
-    """Give a server that grants no session longer than three seconds."""
-    config = services._ZOOKEEPER_CONFIG.replace("=40000", "=3000")
+    """Give a server that grants no session longer than ten seconds."""
+    config = services._ZOOKEEPER_CONFIG.replace("=40000", "=10000")
     monkeypatch.setattr(services, "_ZOOKEEPER_CONFIG", config)
     with ZooKeeperServer(tmp_path) as server:
         yield server
