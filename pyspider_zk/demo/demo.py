@@ -39,6 +39,7 @@ WORKERS = ("fetcher-0", "processor-0", "result-worker")
 TICK = 0.1  # seconds
 PATIENCE = 180.0  # seconds until schedulers have joined, projects are started, slots taken over
 QUIET = 5.0  # seconds without any change; what is in queues and hands shows up by then
+MISSED = 60.0  # the same while some are missing: on a busy machine a killed worker is back later
 STALL = (handler.RETRIES + 1) * (handler.TIMEOUT + handler.RETRY_DELAY) + QUIET
 """Seconds without any change: a page may take so long until it is crawled or given up."""
 
@@ -247,7 +248,8 @@ def _follow(scene: _Scene, enough: float = math.inf) -> float:
             last, changed, told = seen, now, now
         done, active = seen
         scene.bar.update(scene.bar.task_ids[0], completed=done)
-        if done >= enough or (active == 0 and now - changed >= QUIET):
+        quiet = QUIET if done >= len(scene.site.expected or ()) else MISSED
+        if done >= enough or (active == 0 and now - changed >= quiet):
             return changed
         if now - changed >= STALL:
             raise ClusterError(f"no progress: {done} pages are done, {active} tasks are active")

@@ -1,5 +1,6 @@
 """What `pyspider-zk up` runs with its defaults, on a machine of its own with a neighbour."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -97,8 +98,8 @@ class Alone:
 
     def state(self) -> State:
         """Return all that stands: rows, znodes with versions and ACLs, keys, the secret."""
-        client = KazooClient(self.settings.hosts, timeout=10, **login(self.settings))
-        client.start(15)
+        client = KazooClient(self.settings.hosts, timeout=30, **login(self.settings))
+        client.start(60)
         try:
             with closing(redis.Redis.from_url(self.redis_url)) as store:
                 files = [Path(self.running.secret_file)]
@@ -110,14 +111,20 @@ class Alone:
 
 @contextmanager
 def alone() -> Iterator[Alone]:
-    """Run `up` as a user starts it, but for the number of processors; be on its machine."""
+    """Run `up` as a user starts it, but for the number of processors; be on its machine.
+
+    And but for lease and session: a slot that moves because a busy machine stood still would look
+    like an attack's work.
+    """
     folder = Path(tempfile.mkdtemp(prefix="attack-"))
     folder.chmod(0o755)  # as a home is on a machine that is shared
+    config = folder / "config.json"
+    config.write_text(json.dumps({"zookeeper": {"lease": 30, "session": 30}}), encoding="utf-8")
     try:
         with (
             Network([MACHINE, NEIGHBOUR], "atk") as network,
             network.entered(MACHINE),
-            up(folder, "--webui-port", str(PORTS["web UI"])) as running,
+            up(folder, "--webui-port", str(PORTS["web UI"]), config=config) as running,
         ):
             found = Alone(network, folder, running)
             plant(found.databases)

@@ -126,7 +126,9 @@ def _call(url: str) -> dict[str, str]:
     return {"url": url, "method": "POST", "type": "text/xml", "body": body}
 
 
-PATIENCE = 240_000.0  # milliseconds for a page to try everything
+STARTING = 180_000.0  # milliseconds for the browser
+ANSWER = 120_000.0  # milliseconds for a page of the web UI
+PATIENCE = 600_000.0  # milliseconds for a page to try everything
 # What newer browsers keep from pages of other networks is not to be what saves us.
 _TRUSTING = (
     "LocalNetworkAccessChecks",
@@ -158,7 +160,9 @@ def browser(evil: str, rebound: str) -> Iterator[Browser]:
     options += ["--disable-background-networking", "--disable-component-update"]
     options += [f"--host-resolver-rules={rules}", f"--disable-features={','.join(_TRUSTING)}"]
     with sync_playwright() as playwright:
-        yield playwright.chromium.launch(executable_path=chromium_program(), args=options)
+        yield playwright.chromium.launch(
+            executable_path=chromium_program(), args=options, timeout=STARTING
+        )
 
 
 @contextmanager
@@ -171,6 +175,7 @@ def logged_in(
     """
     known = {"username": name, "password": password} if login is LoginWay.PASSWORD else None
     with chromium.new_context(http_credentials=known) as context:  # type: ignore[arg-type]
+        context.set_default_timeout(ANSWER)
         page = context.new_page()
         if login is LoginWay.SESSION:
             page.goto(f"http://{web}/login/")
@@ -186,7 +191,7 @@ def logged_in(
 def lured(context: BrowserContext, site: Evil) -> None:
     """Let somebody open the evil page, by a link, and wait until it has tried everything."""
     page = context.new_page()
-    page.goto(site.url)
+    page.goto(site.url, timeout=ANSWER)
     page.wait_for_function("document.title !== 'busy'", timeout=PATIENCE)
     assert page.title() == "done"
 

@@ -39,7 +39,7 @@ from tests.support.waiting import eventually
 REPOSITORY = Path(__file__).parents[2]
 ATTACKER = "attacker"
 NODES = (*LISTENS, ATTACKER)
-PATIENCE = 90.0
+PATIENCE = 300.0
 COMPONENTS = {
     "processor": "processor",
     "fetcher": "fetcher",
@@ -59,6 +59,7 @@ _JAVA = ("-Xmx192m", "-Djava.awt.headless=true", "-XX:TieredStopAtLevel=1")
 _ZOOKEEPER = """\
 dataDir={data}
 tickTime=500
+maxSessionTimeout=40000
 admin.enableServer=false
 secureClientPort={port}
 secureClientPortAddress={address}
@@ -188,13 +189,13 @@ class Machines:
         given = [("digest", f"crawl:{PASSWORDS['zookeeper']}")] if login else None
         client = KazooClient(
             self.zookeeper,
-            timeout=10,
+            timeout=30,
             auth_data=given,
             use_ssl=True,
             ca=str(self._papers.ca),
             **files,
         )
-        client.start(15)
+        client.start(60)
         try:
             yield client
         finally:
@@ -206,7 +207,12 @@ class Machines:
         files = self._shown("ssl_", login) if papers else {}
         given = {"username": "crawl", "password": PASSWORDS["redis"]} if login else {}
         address = self.network.address("redis")
-        ours = {"ssl": True, "ssl_ca_certs": str(self._papers.ca), "retry": None}
+        ours = {
+            "ssl": True,
+            "ssl_ca_certs": str(self._papers.ca),
+            "retry": None,
+            "socket_timeout": 60,
+        }
         return redis.Redis(address, REDIS_PORT, **ours, **files, **given)
 
     def _shown(self, prefix: str, login: bool) -> dict[str, str]:
@@ -245,7 +251,8 @@ class Machines:
         options = "&".join(f"ssl_{name}={path}" for name, path in files.items())
         address = f"{self.network.address('redis')}:{REDIS_PORT}"
         # No slot moves because a busy machine stood still: that would look like an attack's work.
-        zookeeper: dict[str, Any] = {"hosts": self.zookeeper, "root": "/crawl", "lease": 30}
+        zookeeper: dict[str, Any] = {"hosts": self.zookeeper, "root": "/crawl"}
+        zookeeper |= {"lease": 30, "session": 30}
         zookeeper |= {"tls": True, "tls_ca": str(mine.ca)}
         zookeeper |= {"tls_certificate": str(mine.client), "tls_key": str(mine.client_key)}
         zookeeper |= {"secret_file": str(self.folder / "secret")}
@@ -348,7 +355,7 @@ class Machines:
         try:
             with closing(self.redis_client(login=True)) as client:
                 return bool(client.ping())
-        except redis.ConnectionError:
+        except (redis.ConnectionError, redis.TimeoutError):
             return False
 
     def _zookeeper_answers(self) -> bool:

@@ -30,7 +30,7 @@ from tests.attack.state import MEMBERS_ONLY, State, at_rest, changes, znodes
 
 Tried = Callable[[str], None]
 
-pytestmark = [pytest.mark.attack, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.attack, pytest.mark.timeout(1800)]
 
 
 @pytest.fixture(scope="module")

@@ -216,13 +216,15 @@ class BrowsedCluster:
 
     def _call(self, address: str, method: str, *args: Any) -> None:
         record = Member(address, "", 0, "", 0.0)
-        call(record, method, *args, credentials=Credentials(self.web.secret()))
+        call(record, method, *args, credentials=Credentials(self.web.secret()), timeout=60)
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrowsedCluster]:
-    """Run a cluster with two schedulers."""
+    """Run a cluster with two schedulers; who is killed is seen on a page until its session ends."""
     folder = tmp_path_factory.mktemp("cluster")
+    config = folder / "config.json"
+    config.write_text(json.dumps({"zookeeper": {"session": 30}}), encoding="utf-8")
     zookeeper = ZooKeeperServer(folder / "zookeeper", own_port())
     redis = RedisServer(folder / "redis", own_port())
     for server in (zookeeper, redis):
@@ -230,7 +232,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrowsedCluster
             server.start()
     options = ["--schedulers", "2", "--zookeeper", f"{zookeeper.address}/pages"]
     try:
-        with up(folder, *options, "--message-queue", redis.url) as running:
+        with up(folder, *options, "--message-queue", redis.url, config=config) as running:
             yield BrowsedCluster(Web(running), zookeeper, redis)
     finally:
         redis.stop()

@@ -21,6 +21,7 @@ from tests.browser.cluster_page import (
 )
 from tests.browser.conftest import BrowsedCluster, PageWatch, Web
 from tests.conftest import Faults
+from tests.support import waiting
 
 pytestmark = [pytest.mark.browser, pytest.mark.zk, pytest.mark.redis, pytest.mark.slow]
 
@@ -35,6 +36,13 @@ def web(cluster: BrowsedCluster) -> Web:
     for number in range(12):
         cluster.web.add_project(f"p{number}", status="RUNNING")
     cluster.look()
+    seen: list[object] = []
+
+    def stands_still() -> bool:
+        seen.append(cluster.ask("assignment")["items"])
+        return seen[-5:] == [seen[-1]] * 5
+
+    waiting.eventually(stands_still, "slots that have moved, for these projects weigh", look=1)
     return cluster.web
 
 

@@ -25,7 +25,7 @@ from tests.browser.cluster_page import (
     row,
     tick,
 )
-from tests.browser.conftest import PLAIN, SCRIPT, BrowsedCluster, PageWatch, Web
+from tests.browser.conftest import PATIENCE, PLAIN, SCRIPT, BrowsedCluster, PageWatch, Web
 from tests.support import waiting
 from tests.support.connected import connected
 
@@ -79,6 +79,7 @@ def phone(chromium: Browser, web: Web, watch: PageWatch) -> Iterator[Page]:
     options = {"viewport": PHONE, "color_scheme": "dark", "reduced_motion": "reduce"}
     with chromium.new_context(base_url=web.url, **options) as context:
         context.on("page", watch.over)
+        context.set_default_timeout(PATIENCE)
         yield context.new_page()
     assert (watch.wrong, watch.strangers) == ([], set())
 
@@ -161,7 +162,7 @@ def test_a_paused_page_stays_as_it_is_and_says_so(page: Page, cluster: BrowsedCl
     page.get_by_role("button", name="Pause").click()
     expect(page.locator("#freshness")).to_have_text(re.compile(r"paused · \d+ s old"))
     cluster.web.add_project("late")
-    expect(page.locator("#freshness")).to_have_text(re.compile(r"paused · [3-9] s old"))
+    expect(page.locator("#freshness")).to_have_text(re.compile(r"paused · ([3-9]|[1-5]\d) s old"))
     expect(page.locator("#projects tbody tr")).to_have_count(0)
     page.get_by_role("button", name="Resume").click()
     expect(page.locator("#projects tbody tr")).to_have_count(1)
@@ -234,7 +235,7 @@ def test_a_press_on_next_outlives_a_list_that_grows(page: Page) -> None:
     open_page(page, "projects")
     page.get_by_role("button", name="Next", exact=True).hover()
     page.mouse.down()
-    expect(page.locator("#pager")).to_contain_text("of 102")
+    expect(page.locator("#pager")).to_contain_text(re.compile(r"of 1(0[2-9]|[1-9]\d)"))
     page.mouse.up()
     expect(page).to_have_url(re.compile("offset=50$"))
 
@@ -364,11 +365,10 @@ def test_the_overview_shows_what_the_api_tells(
     page.request.post(
         "/api/v1/batches", data={"operation": "restart", "filter": {"group": "daily"}}
     )
-    eventually(lambda: sum(cluster.ask("overview")["throughput"]["success"]) >= 9)
+    eventually(lambda: sum((cluster.ask("overview")["throughput"] or {}).get("success", [])) >= 9)
     open_page(page, "")
     expect(page.locator("#chart .key.success")).to_have_text(re.compile(r"succeeded \d+"))
-    told = cluster.ask("overview")
-    assert told["missing"] == []
+    told = eventually(lambda: (found := cluster.ask("overview"))["missing"] == [] and found)
     expect(page.locator("#members tbody tr")).to_have_count(2)
     expect(page.locator("#members .badge.accent")).to_have_text("leader")
     tiles = dict(
@@ -394,10 +394,10 @@ def test_projects_show_their_owners_numbers(
     asked = {"operation": "restart", "names": ["shop"], "id": "anew"}
     page.request.post("/api/v1/batches", data=asked)
     eventually(lambda: cluster.ask("batches/anew")["state"] == "done")
-    eventually(lambda: numbers().get("success", 0) >= 3 and numbers()["pending"] == 0)
+    eventually(lambda: numbers().get("success", 0) >= 3 and numbers().get("pending") == 0)
     open_page(page, "projects?q=shop")
     success = page.locator("#projects tbody tr td[data-label=Success]")
-    eventually(lambda: success.inner_text() == str(numbers()["success"]))
+    eventually(lambda: success.inner_text() == str(numbers().get("success")))
     expect(page.locator("#projects .sparkline")).to_have_attribute(
         "aria-label", re.compile(r"\d+ in the last hour")
     )

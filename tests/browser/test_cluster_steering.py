@@ -35,7 +35,7 @@ def whole(page: Page, cluster: BrowsedCluster, eventually: Eventually) -> Iterat
     """Begin and end with two members that share all slots, and without orders."""
 
     def is_whole() -> bool:
-        members = cluster.ask("overview")["members"]
+        members = cluster.ask("overview")["members"] or []
         shared = all(each["slots"] > 100 and not each["draining"] for each in members)
         return len(members) == 2 and shared
 

@@ -36,7 +36,7 @@ COMPONENTS = {
     "fetcher-0": "fetcher",
     "result-worker-0": "result-worker",
 }
-START_PATIENCE = 60.0
+START_PATIENCE = 180.0
 LOOK = 0.05  # seconds between two looks: it is asked over the network
 
 

@@ -40,7 +40,7 @@ TOLD_OF_A_SERVER = (
 @pytest.mark.zk
 @pytest.mark.redis
 @pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 def test_a_crawl_goes_on_when_what_was_away_returns(tmp_path: Path) -> None:
     with skip_without_needed():
         verdict = run(tmp_path / "cluster", list(map(parse, TOLD)), SECONDS, QUICK_TIMES)
@@ -53,7 +53,7 @@ def test_a_crawl_goes_on_when_what_was_away_returns(tmp_path: Path) -> None:
 @pytest.mark.zk
 @pytest.mark.redis
 @pytest.mark.postgresql
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 def test_a_crawl_goes_on_when_a_server_of_databases_returns(tmp_path: Path) -> None:
     outages = [parse(each, WAYS_OF_A_SERVER) for each in TOLD_OF_A_SERVER]
     with skip_without_needed():

@@ -87,7 +87,7 @@ def path(config: Callable[[str], Path], cluster_settings: Settings, redis_url: s
 @pytest.mark.redis
 def test_a_fetcher_s_door_is_closed_too(path: Path, tmp_path: Path) -> None:
     with process("-c", path, "fetcher", folder=tmp_path) as child:
-        assert child.wait(60) == 2
+        assert child.wait(180) == 2
         said = "".join(rest(child))
     assert f"--xmlrpc-host {EVERYWHERE}: whoever reaches the fetcher's XML-RPC there may" in said
     assert "Traceback" not in said
@@ -98,7 +98,7 @@ def test_a_fetcher_s_door_is_closed_too(path: Path, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_insecure_means_the_same_for_all_parts_of_all(path: Path, tmp_path: Path) -> None:
     with process("-c", path, "all", folder=tmp_path) as child:
-        assert child.wait(60) == 2
+        assert child.wait(180) == 2
         said = "".join(rest(child))
     for part in ("XML-RPC", "the fetcher's XML-RPC", "the web UI", "phantomjs"):
         assert f"whoever reaches {part} there may" in said

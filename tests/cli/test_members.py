@@ -128,7 +128,7 @@ def test_commands_and_schedulers_speak_tls_with_each_other(
     path.write_text(json.dumps(config))
     # when
     with process("-c", path, "scheduler", "--xmlrpc-port", 0, folder=tmp_path) as child:
-        assert child.wait(60) == 2
+        assert child.wait(180) == 2
         said = "".join(rest(child))
     assert f"xmlrpc_tls_key: cannot use {files.server}, {tmp_path / 'missing'}" in said
     # and
@@ -161,7 +161,7 @@ def test_an_address_that_others_reach_needs_the_secret_or_a_word(
 ) -> None:
     everywhere = ["--xmlrpc-host", "0.0.0.0", "--xmlrpc-port", "0"]  # noqa: S104
     with process("-c", path, "scheduler", *everywhere, folder=tmp_path) as refused:
-        assert refused.wait(60) == 2
+        assert refused.wait(180) == 2
         said = "".join(rest(refused))
     assert "Error: --xmlrpc-host 0.0.0.0: whoever reaches XML-RPC there may change" in said
     assert "secret_file" in said

@@ -145,7 +145,7 @@ def test_sigterm_ends_a_pause(watched: WatchedWorkers, eventually: Callable[...,
 def test_who_is_stuck_at_sigterm_is_ended_by_the_limit_and_reported(
     watched: WatchedWorkers,
 ) -> None:
-    watchdog = watched.start("hold=1", "report")
+    watchdog = watched.start("hold=5", "report")
     watched.worker()
     watchdog.send_signal(signal.SIGTERM)
 

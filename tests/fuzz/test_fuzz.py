@@ -18,7 +18,7 @@ pytestmark = [
     pytest.mark.zk,
     pytest.mark.redis,
     pytest.mark.slow,
-    pytest.mark.timeout(600),
+    pytest.mark.timeout(1500),
 ]
 
 

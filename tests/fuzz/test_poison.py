@@ -118,7 +118,7 @@ GROUP = 120
 @pytest.mark.zk
 @pytest.mark.redis
 @pytest.mark.slow
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(2700)
 @pytest.mark.parametrize(
     "server",
     [

@@ -59,8 +59,8 @@ def start(settings: Settings) -> Iterator[Callable[..., Process]]:
     """Give a function that starts processes of a group; end them afterwards."""
     processes: list[Process] = []
 
-    def start(group: str = "crawl", **options: str) -> Process:
-        processes.append(Process(replace(settings, session=4.0), group, **options))
+    def start(group: str = "crawl", session: float = 30.0, **options: str) -> Process:
+        processes.append(Process(replace(settings, session=session), group, **options))
         return processes[-1]
 
     yield start
@@ -82,7 +82,7 @@ def test_processes_that_start_at_once_get_numbers_from_zero(start, settings: Set
 @pytest.mark.zk
 def test_a_killed_process_gets_its_number_back_when_it_returns(start, settings: Settings):
     with WorkerController(settings, "crawl", name="first") as me:
-        killed = start(name="b")
+        killed = start(name="b", session=4.0)
         assert killed.answer() == "1"
         killed.kill()
 
@@ -94,7 +94,7 @@ def test_a_killed_process_gets_its_number_back_when_it_returns(start, settings: 
 
 @pytest.mark.zk
 def test_a_second_run_is_refused_and_takes_over_when_the_first_is_dead(start):
-    first = start(run="monday")
+    first = start(run="monday", session=4.0)
     assert first.answer() == "0"
     refused = start(run="tuesday")
     assert refused.answer().startswith("NameTaken: group 'crawl' is held by run 'monday'")
@@ -122,7 +122,7 @@ def test_the_last_of_several_processes_leaves_nothing_behind(start, settings: Se
 @pytest.mark.zk
 def test_a_killed_process_is_named_at_the_barrier(start, settings: Settings):
     with WorkerController(settings, "crawl", name="a") as me:
-        other = start(name="b")
+        other = start(name="b", session=4.0)
         other.answer()
         other.kill()
         me.wait_alone(LONG)

@@ -30,6 +30,9 @@ from tests.support.running_cluster import settings_of, up
 
 USER, PASSWORD = "admin", "the password of the tests"
 SCHEDULER, FETCHER, METRICS = "XML-RPC of a scheduler", "XML-RPC of the fetcher", "metrics"
+PATIENT = {"lease": 30, "session": 30}
+"""A page is asked for again if its scheduler stood still for longer, as on a busy machine."""
+
 LIMIT = 10  # seconds that a page may hold a processor
 
 
@@ -83,7 +86,7 @@ def besieged(folder: Path) -> Iterator[Besieged]:
     port = own_port()
     change_users(folder / "users.json", Role.ADMIN, USER, PASSWORD)
     config = {
-        "zookeeper": {"users": str(folder / "users.json"), "metrics": "127.0.0.1:0"},
+        "zookeeper": {"users": str(folder / "users.json"), "metrics": "127.0.0.1:0"} | PATIENT,
         "webui": {"need_auth": True},
         "scheduler": {"fail_pause_num": 0},  # most of the hostile project's pages fail
         "fetcher": {"xmlrpc": True, "xmlrpc_port": port},

@@ -18,6 +18,7 @@ from tests.hostile.kinds import LATE, SUCCESS, HostileKind
 USUAL, BESIDE, HOSTILE = "usual", "beside", "hostile"
 RATE = 10.0  # pages a second and project
 MOST_SLOWDOWN = 2.0
+STALLS = 30.0  # seconds besides: the rate decides how long it takes alone, a busy machine does not
 SHORT, LONG = 5.0, 30.0  # seconds for a page
 PATIENCE = 60.0  # seconds until an operation is done
 STALL = 60.0  # seconds without any change

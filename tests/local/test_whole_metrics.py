@@ -12,7 +12,7 @@ from pyspider_zk.local.services import ZooKeeperServer
 from pyspider_zk.metrics import families
 from pyspider_zk.metrics.families import COMPONENTS, FAMILIES
 from pyspider_zk.rendering.chromium import chromium_program
-from tests.metrics.reading import Numbers, family_of, get, parsed, undeclared, value
+from tests.metrics.reading import Numbers, Series, family_of, get, parsed, undeclared, value
 from tests.support.needed import skip_without_needed
 from tests.support.ports import own_port
 from tests.support.processes import process
@@ -54,11 +54,12 @@ def answers(found: list[tuple[str, int]]) -> dict[str, Numbers]:
 
 
 def all_told(data: Path, kinds: Collection[str]) -> dict[str, Numbers]:
-    """Return what components of these kinds tell, once the leader has taken its census."""
+    """Return what components of these kinds tell, once the leader has counted the web UI."""
     told = answers(targets(data))
     scheduler = told.get("scheduler", {})
-    taken = any(each.name == families.CENSUS_AGE.full_name for each in scheduler)
-    return told if set(told) == set(kinds) and taken else {}
+    webui = Series(families.CLUSTER_COMPONENTS.full_name, frozenset({("component", "webui")}))
+    counted = scheduler.get(webui) == 1
+    return told if set(told) == set(kinds) and counted else {}
 
 
 def check(told: dict[str, Numbers]) -> None:

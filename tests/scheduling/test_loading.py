@@ -212,7 +212,10 @@ def test_a_finished_project_is_told_once_after_its_last_task(world: World, task:
     assert sent[-1] == "on_finished"
 
 
-def test_rows_are_counted_in_steps(world: World, task: Task) -> None:
+def test_rows_are_counted_in_steps(
+    world: World, task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loading, "COUNTING_SHARE", 60.0)
     stored(world, task)
     for name, status in (("a", SUCCESS), ("b", TaskDB.FAILED), ("c", TaskDB.BAD)):
         world.taskdb.insert("p", name, {**task("p", name), "status": status})

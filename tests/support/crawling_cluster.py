@@ -29,7 +29,7 @@ from tests.support.running_cluster import PROGRAM, ROOT, listens
 from tests.support.waiting import eventually
 
 SCHEDULERS = 3
-PATIENCE = 90.0  # seconds for everything to stand
+PATIENCE = 180.0  # seconds for everything to stand
 DATABASES = ("task", "project", "result")
 
 

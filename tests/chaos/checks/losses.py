@@ -102,7 +102,7 @@ def _later_tick(url: str, ended: float) -> bool:
     return path.startswith("/tick/") and int(path.rpartition("/")[2]) > ended
 
 
-START_PATIENCE = 15
+START_PATIENCE = 35
 """Seconds after its start within which a project's first tick must come."""
 
 

@@ -17,7 +17,7 @@ SETTLE = 8.0
 LOCKED = 5.0
 """Seconds after the end of a stop until a database that it left locked is asked again."""
 
-REDIS_DELAY = 10.0
+REDIS_DELAY = 20.0
 """Seconds that a message may be on its way: so long before it went down, Redis may have lost it."""
 
 
