@@ -20,7 +20,7 @@ from pyspider_zk.zookeeper.access import login
 from tests.attack.doors import PORTS
 from tests.attack.state import State, plant, state
 from tests.support.network import Network
-from tests.support.running_cluster import settings_of, up
+from tests.support.running_cluster import STILL, settings_of, up
 
 MACHINE, NEIGHBOUR = "machine", "neighbour"
 NOBODY = 65534  # the user of that name
@@ -113,13 +113,12 @@ class Alone:
 def alone() -> Iterator[Alone]:
     """Run `up` as a user starts it, but for the number of processors; be on its machine.
 
-    And but for lease and session: a slot that moves because a busy machine stood still would look
-    like an attack's work.
+    And but for lease and session: a slot that moves would look like an attack's work.
     """
     folder = Path(tempfile.mkdtemp(prefix="attack-"))
     folder.chmod(0o755)  # as a home is on a machine that is shared
     config = folder / "config.json"
-    config.write_text(json.dumps({"zookeeper": {"lease": 30, "session": 30}}), encoding="utf-8")
+    config.write_text(json.dumps({"zookeeper": STILL}), encoding="utf-8")
     try:
         with (
             Network([MACHINE, NEIGHBOUR], "atk") as network,

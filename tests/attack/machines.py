@@ -32,7 +32,7 @@ from tests.attack.state import KEPT, URL_CANARY, State, plant, state
 from tests.support.connected import is_settled, rpc_url
 from tests.support.network import Network
 from tests.support.processes import PROGRAM
-from tests.support.running_cluster import listens
+from tests.support.running_cluster import STILL, listens
 from tests.support.secured_servers import NETTY, private_key
 from tests.support.waiting import eventually
 
@@ -250,9 +250,8 @@ class Machines:
         files = {"ca_certs": mine.ca, "certfile": mine.client, "keyfile": mine.client_key}
         options = "&".join(f"ssl_{name}={path}" for name, path in files.items())
         address = f"{self.network.address('redis')}:{REDIS_PORT}"
-        # No slot moves because a busy machine stood still: that would look like an attack's work.
         zookeeper: dict[str, Any] = {"hosts": self.zookeeper, "root": "/crawl"}
-        zookeeper |= {"lease": 30, "session": 30}
+        zookeeper |= STILL  # a slot that moves would look like an attack's work
         zookeeper |= {"tls": True, "tls_ca": str(mine.ca)}
         zookeeper |= {"tls_certificate": str(mine.client), "tls_key": str(mine.client_key)}
         zookeeper |= {"secret_file": str(self.folder / "secret")}

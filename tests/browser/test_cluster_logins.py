@@ -11,7 +11,7 @@ from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Request, expect
 
 from pyspider_zk.webui.users import Role, change_users
 from tests.browser.cluster_page import (
@@ -98,6 +98,11 @@ def visit(chromium: Browser, url: str, who: dict[str, str] | None) -> Iterator[P
     with chromium.new_context(**options, http_credentials=who) as context:
         context.set_default_timeout(PATIENCE)
         yield context.new_page()
+
+
+def left(request: Request) -> bool:
+    """Return whether a request failed because its page was left before the answer came."""
+    return request.failure == "net::ERR_ABORTED"
 
 
 def started(page: Page) -> None:
@@ -199,6 +204,7 @@ def test_a_viewer_reads_a_script_and_finds_nothing_that_would_be_refused(
         expect(page.locator("#state")).to_have_text("saved")
         refused: list[str] = []
         page.on("response", lambda each: each.ok or refused.append(each.url))
+        page.on("requestfailed", lambda each: left(each) or refused.append(each.url))
         open_editor(page, "mine")
         buttons = page.locator("main").get_by_role("button")
         expect(buttons).to_have_count(0)

@@ -26,13 +26,10 @@ from tests.hostile.trial import BESIDE, HOSTILE, USUAL
 from tests.support.crawling_cluster import children, descendants
 from tests.support.ports import own_port
 from tests.support.processes import ROOT
-from tests.support.running_cluster import settings_of, up
+from tests.support.running_cluster import STILL, settings_of, up
 
 USER, PASSWORD = "admin", "the password of the tests"
 SCHEDULER, FETCHER, METRICS = "XML-RPC of a scheduler", "XML-RPC of the fetcher", "metrics"
-PATIENT = {"lease": 30, "session": 30}
-"""A page is asked for again if its scheduler stood still for longer, as on a busy machine."""
-
 LIMIT = 10  # seconds that a page may hold a processor
 
 
@@ -82,11 +79,11 @@ class Besieged:
 
 @contextmanager
 def besieged(folder: Path) -> Iterator[Besieged]:
-    """Run the cluster while the block runs."""
+    """Run the cluster while the block runs; a slot that moves has pages asked for again."""
     port = own_port()
     change_users(folder / "users.json", Role.ADMIN, USER, PASSWORD)
     config = {
-        "zookeeper": {"users": str(folder / "users.json"), "metrics": "127.0.0.1:0"} | PATIENT,
+        "zookeeper": {"users": str(folder / "users.json"), "metrics": "127.0.0.1:0"} | STILL,
         "webui": {"need_auth": True},
         "scheduler": {"fail_pause_num": 0},  # most of the hostile project's pages fail
         "fetcher": {"xmlrpc": True, "xmlrpc_port": port},

@@ -73,7 +73,6 @@ def check(told: dict[str, Numbers]) -> None:
     assert names == {family.name for family in FAMILIES}
     for found in told.values():
         assert undeclared(found) == []
-    assert value(told["scheduler"], families.CLUSTER_COMPONENTS, component="webui") == 1
     assert value(told["scheduler"], families.QUEUE_LENGTH, queue="fetcher2processor") == 0
 
 

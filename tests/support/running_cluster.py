@@ -17,6 +17,9 @@ from tests.support.connected import is_settled
 from tests.support.ports import own_port
 from tests.support.processes import PROGRAM, ROOT
 
+STILL = {"lease": 30, "session": 30}
+"""Settings of ZooKeeper with which no slot moves because a busy machine stood still for seconds."""
+
 _FEW = ("--processors", "1", "--renderers", "0")
 
 

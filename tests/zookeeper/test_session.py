@@ -409,11 +409,13 @@ def test_behind_a_silent_link_the_session_is_lost_once_and_another_begins(far, c
 def test_a_link_that_is_used_by_nobody_keeps_its_session(settings: Settings):
     connection = Connection(Settings(hosts=settings.hosts, session=4.0))
     connection.start()
+    told = Told(connection)
     session, begun = connection.session, connection._session.now()
 
     eventually(lambda: connection._session.now() - begun > 9)
 
     assert connection.session == session
+    assert told.changes.empty()
     connection.stop()
 
 
