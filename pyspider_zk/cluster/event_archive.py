@@ -5,6 +5,7 @@ from typing import Any
 
 from pyspider.database.sqlalchemy.tables import KEY, MYSQL, NUMBER, TEXT, WHOLE
 from sqlalchemy import (
+    BigInteger,
     Column,
     ColumnElement,
     MetaData,
@@ -12,6 +13,7 @@ from sqlalchemy import (
     and_,
     delete,
     insert,
+    literal,
     or_,
     select,
 )
@@ -142,7 +144,7 @@ _SEARCHED = (_EVENT.text, _EVENT.data)
 
 
 def _behind(position: Position) -> ColumnElement[bool]:
-    at, sequence = position
+    at, sequence = position[0], literal(position[1], BigInteger)  # whoever asks may give any
     return and_(_EVENT.at <= at, or_(_EVENT.at < at, _EVENT.sequence < sequence))
 
 

@@ -9,9 +9,11 @@ from pyspider_zk.jobs.model import JobName
 LIMIT = 10_000
 """Characters of a message; of a longer one the log has the beginning."""
 
-# As pyspider and we write a task in a sentence; its id is a hash, or names a callback. Only our own
-# words stand before it: what a page says stands behind it, and may look the same.
-_TASK = re.compile(r"(?:\[\d+\] |[a-z]+ )*([A-Za-z_]\w*):([0-9a-f]{32}|_?on_\w+)(?![^\s,:])")
+# As pyspider and we write a task in a sentence. Only our own words stand before it: what a page
+# says stands behind it, and may look the same. After a try's words there is always a task; after
+# others it is known by its id, a hash or the name of a callback.
+_TRY = re.compile(r"(?:\[\d+\]|fetch|process) (\w+):(\S+)")
+_TASK = re.compile(r"(?:[a-z]+ )*([A-Za-z_]\w*):([0-9a-f]{32}|_?on_\w+)(?![^\s,:])")
 _PROJECT = re.compile(
     r"(?:job \S+, )?(?:[a-z]+ )*project (?!database\b|that\b)([A-Za-z_]\w*)(?![^\s,:])"
 )
@@ -41,7 +43,7 @@ def ids_of(record: logging.LogRecord, message: str) -> dict[str, str]:
     found = dict(_ids_of_values(record))
     if "project" in record.__dict__:
         found["project"] = str(record.__dict__["project"])
-    if "task" not in found and (task := _TASK.match(message)):
+    if "task" not in found and (task := _TRY.match(message) or _TASK.match(message)):
         found |= {"project": task[1], "task": task[2]}
     if "project" not in found and (project := _PROJECT.match(message)):
         found["project"] = project[1]

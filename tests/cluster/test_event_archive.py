@@ -62,6 +62,13 @@ def test_events_are_archived_once_and_found_page_by_page(archive: EventArchive) 
     assert found == latest_first(many)
 
 
+def test_a_position_may_have_any_number(archive: EventArchive) -> None:
+    archive.append(EVENTS)
+
+    assert archive.find(ALL, (AT, 9_999_999_999)) == latest_first(EVENTS)[2:]
+    assert archive.find(ALL, (AT, -9_999_999_999)) == []
+
+
 def test_the_archive_finds_what_a_filter_holds_of(archive: EventArchive) -> None:
     archive.append(EVENTS)
 

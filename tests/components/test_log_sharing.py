@@ -101,6 +101,23 @@ def test_warnings_and_errors_of_all_loggers_are_shared_with_who_and_what(
     assert (third.project, third.task, third.traceback) == ("shop", "", "")
 
 
+@pytest.mark.parametrize("task", [f"news:{TASK}", "shop:item-123", "中文:7", "2024_news:on_start"])
+def test_a_failed_try_is_not_shared_whatever_its_ids_look_like(queues: Queues, task: str) -> None:
+    sharing = LogSharing(queues.log, "fetcher")
+    sharing.start()
+    for line in (
+        f"[404] {task} http://site.example/ 0.50s",
+        f"[599] {task} http://site.example/, TimeoutError() 20.00s",
+        f"fetch {task} failed: no such scheme",
+        f"process {task} http://site.example/ -> [404] len:0 -> result:None fol:0 msg:0 err:X()",
+        f"process {task} http://site.example/ failed: it took more than 10 s",
+        "the last line",
+    ):
+        sharing.handle(logging.makeLogRecord({"name": "x", "msg": line, "levelno": 40}))
+    sharing.stop()
+    eventually(lambda: [each.message for each in oldest_first(queues.log)] == ["the last line"])
+
+
 def test_whatever_is_logged_it_is_shared_and_what_is_long_is_cut(queues: Queues) -> None:
     sharing = LogSharing(queues.log, "fetcher")
     logger = logging.Logger("\x1b" + "long" * 99)  # unknown to pytest, which fails with a bad one

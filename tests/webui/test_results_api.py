@@ -2,6 +2,7 @@
 
 import json
 from typing import Any
+from weakref import ref
 
 import pytest
 
@@ -47,6 +48,29 @@ def test_any_result_is_told_as_much_as_fits(
 def test_of_many_fields_some_are_told(client: Any, ui: ClusterWebUI) -> None:
     ui.config["resultdb"].save("p", "a", "http://u", dict.fromkeys(map(str, range(1000)), 1))
     assert len(ask(client)["items"][0]["fields"]) == 50
+
+
+class Row(dict[str, Any]):
+    """A row that is known to be in memory."""
+
+
+def test_one_whole_result_at_a_time_is_in_memory(
+    client: Any, ui: ClusterWebUI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resultdb, rows, held = ui.config["resultdb"], list[ref[Row]](), []
+    for number in range(5):
+        resultdb.save("p", f"t{number}", "http://u", {})
+
+    def get(*asked: Any) -> Row | None:
+        held.append(sum(each() is not None for each in rows))
+        found = type(resultdb).get(resultdb, *asked)
+        row = found and Row(found)
+        rows.extend([ref(row)] if row else [])
+        return row
+
+    monkeypatch.setattr(resultdb, "get", get)
+    assert len(ask(client)["items"]) == len(rows) == 5
+    assert max(held) <= 1
 
 
 @pytest.mark.parametrize("junk", ["", "{", b"\xff", 7, "[" * 100_000])

@@ -60,11 +60,12 @@ class ResultPageSchema(PageOfSchema):
 def list_results(query: dict[str, Any]) -> dict[str, Any]:
     """List results of a project, the latest first; there are exports of whole ones."""
     project, offset, limit = query["project"], query["offset"], query["limit"]
-    total, rows = answered(lambda: _read(project, offset, limit))
-    return {"items": [_listed(row) for row in rows], "total": total, "offset": offset}
+    total, items = answered(lambda: _read(project, offset, limit))
+    return {"items": items, "total": total, "offset": offset}
 
 
-def _read(project: str, offset: int, limit: int) -> tuple[int, list[Mapping[str, Any]]]:
+def _read(project: str, offset: int, limit: int) -> tuple[int, list[dict[str, Any]]]:
+    """Read results one by one: each may be of many MB, of which a list has little."""
     resultdb = backend().config["resultdb"]
     if not resultdb:
         return 0, []
@@ -72,8 +73,8 @@ def _read(project: str, offset: int, limit: int) -> tuple[int, list[Mapping[str,
     if project not in resultdb.projects:
         return 0, []
     taskids = [row["taskid"] for row in resultdb.select(project, ["taskid"], offset, limit)]
-    rows = [row for taskid in taskids if (row := _one(resultdb, project, taskid))]
-    return resultdb.count(project) or 0, rows
+    items = [_listed(row) for taskid in taskids if (row := _one(resultdb, project, taskid))]
+    return resultdb.count(project) or 0, items
 
 
 def _one(resultdb: Any, project: str, taskid: Any) -> Mapping[str, Any] | None:
