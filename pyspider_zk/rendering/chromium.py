@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from pyspider_zk.errors import MissingService
+from pyspider_zk.errors import MissingService, brief
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser
@@ -58,6 +58,8 @@ def chromium_program(environ: Mapping[str, str], chosen: str = "") -> str:
 class Chromium:
     """Context manager of a browser, which starts when a page needs it, and anew if it ended.
 
+    Its driver, Playwright, then starts anew, too: it may be what ended.
+
     What its processes have in memory together is bounded: beyond it the largest one is killed,
     which is that of a page, and fails it.
 
@@ -80,12 +82,7 @@ class Chromium:
         self.works = True
 
     async def __aenter__(self) -> Self:
-        from playwright.async_api import async_playwright
-
-        try:
-            self._playwright = await async_playwright().start()
-        except Exception:  # whatever it makes of its driver's end, which is told on stderr
-            raise MissingService(DRIVER_FAILED) from None
+        await self._drive()
         self._watching = asyncio.create_task(self._watch())
         return self
 
@@ -100,17 +97,31 @@ class Chromium:
 
         Raises:
             playwright.async_api.Error: it does not start.
+            MissingService: what drives it does not start again.
         """
-        if self._starting is None or (self._starting.done() and not self._is_connected):
+        if self._starting is None:
             self._starting = asyncio.create_task(self._start())
+        elif self._starting.done() and not self._is_connected:
+            self._starting = asyncio.create_task(self._start(anew=True))
         return await asyncio.shield(self._starting)  # who waits for it may give up
 
     @property
     def _is_connected(self) -> bool:
         return self._browser is not None and self._browser.is_connected()
 
-    async def _start(self) -> "Browser":
+    async def _drive(self) -> None:
+        from playwright.async_api import async_playwright
+
+        try:
+            self._playwright = await async_playwright().start()
+        except Exception:  # whatever it makes of its driver's end, which is told on stderr
+            raise MissingService(DRIVER_FAILED) from None
+
+    async def _start(self, *, anew: bool = False) -> "Browser":
         self.works = False
+        if anew:
+            await self._playwright.stop()
+            await self._drive()
         self._browser = await self._started()
         self.works = True
         return self._browser
@@ -143,24 +154,37 @@ class Chromium:
         return browser
 
     async def _watch(self) -> None:
+        """Bound its memory, and give up a browser that cannot be asked twice in a row.
+
+        Playwright calls it connected even after the driver ended. A single call may raise what was
+        left behind by something else.
+        """
+        doubted: Browser | None = None
         while True:
             await asyncio.sleep(WATCH_SECONDS)
-            if self._browser is not None and self._is_connected:
-                await self._bound(self._browser)
+            browser = self._browser
+            if browser is None or not browser.is_connected():
+                continue
+            try:
+                await self._bound(browser)
+            except Exception as error:
+                logger.error("Chromium does not tell what it has in memory: %s", brief(error))
+                if browser is doubted:
+                    self._browser = None
+                doubted = browser
+            else:
+                doubted = None
 
     async def _bound(self, browser: "Browser") -> None:
-        from playwright.async_api import Error
-
-        with suppress(Error):  # it ended meanwhile
-            session = await browser.new_browser_cdp_session()
-            found = await session.send("SystemInfo.getProcessInfo")
-            await session.detach()
-            sizes = {each["id"]: memory_of(each["id"]) for each in found["processInfo"]}
-            if sum(sizes.values()) > self._memory:
-                largest = max(sizes, key=sizes.__getitem__)
-                logger.error("%d MB are too many: the largest is killed", sum(sizes.values()) >> 20)
-                with suppress(ProcessLookupError):
-                    os.kill(largest, signal.SIGKILL)
+        session = await browser.new_browser_cdp_session()
+        found = await session.send("SystemInfo.getProcessInfo")
+        await session.detach()
+        sizes = {each["id"]: memory_of(each["id"]) for each in found["processInfo"]}
+        if sum(sizes.values()) > self._memory:
+            largest = max(sizes, key=sizes.__getitem__)
+            logger.error("%d MB are too many: the largest is killed", sum(sizes.values()) >> 20)
+            with suppress(ProcessLookupError):
+                os.kill(largest, signal.SIGKILL)
 
 
 def memory_of(pid: int, proc: Path = Path("/proc")) -> int:

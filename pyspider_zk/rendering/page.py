@@ -172,11 +172,14 @@ class RenderedPage:
         added = await session.send("Page.addScriptToEvaluateOnNewDocument", {"source": source})
 
         def take(event: dict[str, Any]) -> None:
-            if event["name"] == _TOLD:
+            if event["name"] != _TOLD:
+                return
+            with suppress(ValueError, RecursionError):  # the page may call it, with anything
                 self._script_result = json.loads(event["payload"])
+                session.remove_listener("Runtime.bindingCalled", take)
                 self._begin(session.send("Page.removeScriptToEvaluateOnNewDocument", added))
 
-        session.once("Runtime.bindingCalled", take)
+        session.on("Runtime.bindingCalled", take)
 
     def _requested(self, request: Request) -> None:
         self._last = monotonic()

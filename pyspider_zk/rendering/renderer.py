@@ -25,7 +25,7 @@ from pyspider_zk.components.identity import presence, reachable
 from pyspider_zk.components.monitoring import Monitoring, monitored
 from pyspider_zk.components.signals import on_signals
 from pyspider_zk.config import Settings
-from pyspider_zk.errors import BadRequest, ClusterError, brief
+from pyspider_zk.errors import BadRequest, ClusterError, MissingService, brief
 from pyspider_zk.listening import is_loopback
 from pyspider_zk.metrics.health import Health
 from pyspider_zk.rendering.chromium import Chromium
@@ -135,7 +135,7 @@ class Renderer:
             return await self._opened(asked, min(until, monotonic() + asked.limit), held)
         except TimeoutError:
             return failed(asked, f"Chromium has opened no page within {asked.limit:g} s")
-        except (Error, OSError) as error:
+        except (Error, OSError, MissingService) as error:
             logger.error("%.200r failed: %s", asked.url, brief(error))
             return failed(asked, brief(error))
         finally:

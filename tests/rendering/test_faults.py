@@ -1,5 +1,6 @@
 """What fails: the browser, a page's process, and places that are all taken."""
 
+import asyncio
 import os
 import re
 import signal
@@ -12,14 +13,23 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 
 from pyspider_zk.errors import MissingService
 from pyspider_zk.rendering import chromium
-from tests.rendering.conftest import LIMIT, RendererPort, ScriptedSite, SiteRequest, rendering
+from tests.rendering.conftest import (
+    LIMIT,
+    LOOPBACK,
+    RendererPort,
+    ScriptedSite,
+    SiteRequest,
+    rendering,
+)
 from tests.support.crawling_cluster import children
 from tests.support.processes import ROOT
+from tests.support.waiting import eventually
 
 WAITS = """<p>there</p><script>fetch("/waits")</script>"""
 
@@ -105,6 +115,68 @@ def test_a_crash_of_the_browser_fails_its_pages_at_once_and_no_later_one(
         again = renderer.render(held.url)
         assert again["status_code"] == 200, again
         assert renderer.renderer.parts() == {"browser": True}
+
+
+def drivers() -> set[int]:
+    """Return the processes of Playwright that this one started."""
+    found = set()
+    for pid in children(os.getpid()):
+        with suppress(OSError):
+            line = Path(f"/proc/{pid}/cmdline").read_bytes()
+            found |= {pid} if b"run-driver" in line else set()
+    return found
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("is_used", [True, False])
+def test_a_driver_that_ends_is_replaced_with_its_browser(site: ScriptedSite, is_used: bool) -> None:
+    others, url = drivers(), site.page("/", "<p>there</p>")
+    with rendering() as renderer:
+        urlopen(f"http://{LOOPBACK}:{renderer.port}/").close()  # it has started its driver
+        if is_used:
+            assert renderer.render(url)["status_code"] == 200
+        (driver,) = drivers() - others
+        os.kill(driver, signal.SIGKILL)
+        eventually(lambda: renderer.render(url)["status_code"] == 200)
+        assert len(drivers() - others) == 1
+        assert renderer.renderer.parts() == {"browser": True}
+
+
+@pytest.mark.browser
+def test_a_driver_that_does_not_start_again_fails_pages_and_is_told(
+    site: ScriptedSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    others, url = drivers(), site.page("/", "<p>there</p>")
+    with rendering() as renderer:
+        assert renderer.render(url)["status_code"] == 200
+        (driver,) = drivers() - others
+        with monkeypatch.context() as broken:
+            broken.setenv("PLAYWRIGHT_NODEJS_PATH", "/bin/false")
+            os.kill(driver, signal.SIGKILL)
+            eventually(lambda: "does not start" in renderer.render(url)["error"])
+            assert renderer.renderer.parts() == {"browser": False}
+        assert renderer.render(url)["status_code"] == 200
+
+
+@pytest.mark.browser
+def test_memory_is_looked_at_again_after_a_look_that_failed(
+    site: ScriptedSite, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    failed, looked_again = set[Any](), threading.Event()
+
+    def size(_: int) -> int:
+        watch = asyncio.current_task()
+        if watch not in failed:
+            failed.add(watch)
+            raise ValueError("an odd size")
+        looked_again.set()
+        return 0
+
+    monkeypatch.setattr(chromium, "memory_of", size)
+    with rendering() as renderer:
+        renderer.render(site.page("/", ""))
+        assert looked_again.wait(LIMIT)
+    assert "an odd size" in caplog.text
 
 
 @pytest.mark.browser

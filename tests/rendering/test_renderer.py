@@ -101,6 +101,22 @@ def test_a_script_at_the_start_runs_once_before_those_of_the_page(
     assert "<title>setundefined</title>" in page["content"]
 
 
+@pytest.mark.parametrize("said", ["'x'", "'['.repeat(1e5)", "'9'.repeat(1e4)"])
+def test_what_a_page_says_instead_of_the_script_is_passed_over(
+    renderer: RendererPort, site: ScriptedSite, said: str
+) -> None:
+    begin = f"<script>pyspiderScriptResult({said}); location = '/next'</script>"
+    url, _ = site.page("/", begin), site.page("/next", "<p>there</p>")
+    script = """() => {
+        const told = {at: location.pathname};
+        if (told.at == "/") told.itself = told;  // which cannot be told
+        return told;
+    }"""
+    page = renderer.render(url, js_script=script, js_run_at="document-start")
+    assert page["js_script_result"] == {"at": "/next"}
+    assert "<p>there</p>" in page["content"]
+
+
 @pytest.mark.parametrize("when", ["document-start", "document-end"])
 @pytest.mark.parametrize("script", ["() => { throw new Error('mine') }", "no script at all"])
 def test_a_faulty_script_gives_no_result_and_the_page(
