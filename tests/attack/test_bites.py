@@ -27,7 +27,7 @@ from tests.attack.web import ATTACKED
 
 PRELOAD = Path(__file__).parent / "preload"
 
-pytestmark = [pytest.mark.attack, pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.attack, pytest.mark.browser, pytest.mark.slow]
 
 
 @pytest.fixture

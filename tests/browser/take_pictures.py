@@ -67,7 +67,6 @@ def take(page: Page, name: str) -> None:
     page.screenshot(path=FOLDER / f"cluster-{name}.png")
 
 
-@pytest.mark.timeout(600)
 def test_take_pictures(
     page: Page, cluster: BrowsedCluster, eventually: Callable[..., None]
 ) -> None:

@@ -12,7 +12,7 @@ from tests.chaos.services import REPOSITORY
 from tests.support.needed import NO_NAMESPACES
 from tests.support.network import NOT_PERMITTED
 
-pytestmark = [pytest.mark.chaos, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.chaos
 
 CUTS = ("drop_both", "stop")
 MOVES = ("drain", "join")

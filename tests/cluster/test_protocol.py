@@ -18,8 +18,6 @@ from tests.cluster.protocol_world import ALL, RESTARTS, SLOW, faults_in, steps
 from tests.cluster.protocol_zookeeper import TREE
 from tests.support.exploration import Violated
 
-pytestmark = pytest.mark.timeout(900)  # they need the processor all the time
-
 TO_THE_END = 999  # steps: such a search comes to an end by itself, with any number of writes
 AT_HOME = ("crash", "leave", "drain")
 LOSSES = ("crash", "expiry")

@@ -69,6 +69,5 @@ class TestLargeCluster(LargeCluster.TestCase):
 
 
 @pytest.mark.soak
-@pytest.mark.timeout(600)
 class TestLargeClusterForLong(LargeCluster.TestCase):
     settings = settings(max_examples=300, stateful_step_count=50, deadline=None)

@@ -150,7 +150,6 @@ def test_what_cannot_be_read_costs_no_lease(sufferer: Sufferer, refusal: Refusal
 
 
 @pytest.mark.soak
-@pytest.mark.timeout(900)
 @pytest.mark.parametrize("call", WHILE_IT_RUNS)
 def test_no_error_ends_a_member_that_runs(sufferer: Sufferer, call: str) -> None:
     for refusal in all_refusals():
@@ -158,7 +157,6 @@ def test_no_error_ends_a_member_that_runs(sufferer: Sufferer, call: str) -> None
 
 
 @pytest.mark.soak
-@pytest.mark.timeout(900)
 @pytest.mark.parametrize("call", WHILE_IT_JOINS)
 def test_no_error_ends_a_member_that_joins(sufferer: Sufferer, call: str) -> None:
     for refusal in all_refusals():
@@ -166,7 +164,6 @@ def test_no_error_ends_a_member_that_joins(sufferer: Sufferer, call: str) -> Non
 
 
 @pytest.mark.soak
-@pytest.mark.timeout(900)
 @pytest.mark.parametrize("call", ["multi", STEP])
 def test_no_error_opens_a_fence_at_two(sufferer: Sufferer, call: str) -> None:
     for refusal in all_refusals():

@@ -44,7 +44,6 @@ pytestmark = [
     pytest.mark.zk,
     pytest.mark.redis,
     pytest.mark.slow,
-    pytest.mark.timeout(600),  # a loaded machine starts many processes slowly
     pytest.mark.usefixtures("zookeeper", "redis_server"),  # skip where they are missing
 ]
 

@@ -29,7 +29,6 @@ pytestmark = [
     pytest.mark.redis,
     pytest.mark.postgresql,
     pytest.mark.slow,
-    pytest.mark.timeout(600),  # a loaded machine starts many processes slowly
 ]
 
 

@@ -27,7 +27,6 @@ AT_ONCE = 10
 @pytest.mark.zk
 @pytest.mark.redis
 @pytest.mark.slow
-@pytest.mark.timeout(900)
 def test_hostile_pages_and_strangers_hold_up_nobody(tmp_path: Path) -> None:
     quick = [kind for kind in KINDS if not kind.slow]
     with skip_without_needed(), besieged(tmp_path) as cluster:

@@ -25,7 +25,7 @@ from tests.integration.conftest import RATE, Crawl
 from tests.integration.odd_components import DIES_AT, TOLD
 from tests.support.chain_site import chain_script
 
-pytestmark = [pytest.mark.zk, pytest.mark.redis, pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.zk, pytest.mark.redis, pytest.mark.slow]
 
 Eventually = Callable[..., None]
 BATCH = "the-batch"

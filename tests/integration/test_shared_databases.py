@@ -15,7 +15,7 @@ from pyspider_zk.client import Client
 from tests.support.crawling_cluster import CrawlingCluster
 from tests.support.database_servers import PASSWORD, DatabaseServer, MariaServer, PostgresServer
 
-pytestmark = [pytest.mark.zk, pytest.mark.redis, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.zk, pytest.mark.redis, pytest.mark.slow]
 
 TIMES: Mapping[str, float] = {"renewal": 0.5, "lease": 2.0, "session": 4.0}
 FINISH = 120.0  # seconds until all pages must be crawled at the end

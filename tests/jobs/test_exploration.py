@@ -10,8 +10,6 @@ from tests.jobs.jobs_search import explore, recovery
 from tests.jobs.jobs_states import JobsState, birth
 from tests.support.exploration import Violated
 
-pytestmark = pytest.mark.timeout(900)  # they need the processor all the time
-
 PUT, CANCEL = ("put",), ("put", "cancel")
 FREE = False  # everybody may take everything, as in a queue without slots
 

@@ -81,7 +81,6 @@ def test_an_error_of_each_sort_delays_batches(
 
 
 @pytest.mark.soak
-@pytest.mark.timeout(900)
 @pytest.mark.parametrize("call", CALLS)
 def test_errors_delay_batches_and_end_nothing(requests: Requests, call: str) -> None:
     for refusal in all_refusals():

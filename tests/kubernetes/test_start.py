@@ -30,7 +30,7 @@ from tests.support.connected import looking
 from tests.support.ports import own_port
 from tests.support.processes import PROGRAM, ROOT
 
-pytestmark = [pytest.mark.slow, pytest.mark.zk, pytest.mark.redis, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.slow, pytest.mark.zk, pytest.mark.redis]
 
 
 @dataclass

@@ -22,7 +22,6 @@ pytestmark = [
     pytest.mark.zk,
     pytest.mark.redis,
     pytest.mark.slow,
-    pytest.mark.timeout(300),
     pytest.mark.usefixtures("zookeeper", "redis_server"),
 ]
 

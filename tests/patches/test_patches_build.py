@@ -12,7 +12,7 @@ import assets
 import pytest
 import sdist
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.slow
 
 PATCHES = Path(sdist.__file__).parent
 

@@ -18,7 +18,7 @@ from tests.support.processes import PROGRAM, ROOT
 from tests.support.secured_servers import authority, tls_redis, tls_zookeeper
 from tests.systemd.units import FILES, FOLDER, Unit, unit
 
-pytestmark = [pytest.mark.slow, pytest.mark.zk, pytest.mark.redis, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.slow, pytest.mark.zk, pytest.mark.redis]
 
 ETC = "/etc/pyspider-zk"
 GIVEN = "a secret of the tests"

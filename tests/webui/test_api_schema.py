@@ -41,7 +41,6 @@ def api(
         yield schemathesis.openapi.from_wsgi("/api/v1/openapi.json", stock_app)
 
 
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("examples", [FEW, pytest.param(MANY, marks=pytest.mark.soak)])
 @pytest.mark.filterwarnings("ignore:Do not use the .random. module inside strategies")
 def test_every_answer_is_as_documented(api: Any, examples: int) -> None:

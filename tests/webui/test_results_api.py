@@ -50,21 +50,21 @@ def test_of_many_fields_some_are_told(client: Any, ui: ClusterWebUI) -> None:
     assert len(ask(client)["items"][0]["fields"]) == 50
 
 
-class Row(dict[str, Any]):
+class WatchedRow(dict[str, Any]):
     """A row that is known to be in memory."""
 
 
 def test_one_whole_result_at_a_time_is_in_memory(
     client: Any, ui: ClusterWebUI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    resultdb, rows, held = ui.config["resultdb"], list[ref[Row]](), []
+    resultdb, rows, held = ui.config["resultdb"], list[ref[WatchedRow]](), []
     for number in range(5):
         resultdb.save("p", f"t{number}", "http://u", {})
 
-    def get(*asked: Any) -> Row | None:
+    def get(*asked: Any) -> WatchedRow | None:
         held.append(sum(each() is not None for each in rows))
         found = type(resultdb).get(resultdb, *asked)
-        row = found and Row(found)
+        row = found and WatchedRow(found)
         rows.extend([ref(row)] if row else [])
         return row
 
