@@ -75,11 +75,17 @@ class Crawl:
         """Return the member that a process is, None if it is none (yet, or any more)."""
         return next((m for m, r in self.directory.members().items() if r.pid == child.pid), None)
 
-    def settled(self) -> Cluster:
-        """Wait until every slot has a running owner and none moves, evenly."""
+    def settled(self, components: int = 0) -> Cluster:
+        """Wait until every slot has a running owner and none moves, evenly.
+
+        Args:
+            components: how many there are then besides schedulers, at least.
+        """
 
         def is_settled() -> bool:
             cluster = self.directory.read()
+            if sum(map(len, cluster.components.values())) < components:
+                return False
             counts = [
                 sum(slot.owner == member for slot in cluster.assignment.slots)
                 for member in cluster.members

@@ -38,7 +38,7 @@ def test_stock_workers_and_ours_take_from_the_same_queues(crawl: Crawl) -> None:
     ours = [crawl.start(kind.value) for kind in CONSUMING]
     for command in ("fetcher", "processor", "result_worker"):
         crawl.start(command, program=STOCK_PROGRAM)
-    crawl.settled()
+    crawl.settled(len(ours))
     crawl.run_projects(NAMES, rate=100)
     crawl.wait_for(100)
     for each in ours:

@@ -135,5 +135,5 @@ def test_every_pod_s_process_joins_the_cluster_is_ready_and_ends_in_order(
                 eventually(lambda: answers(pod, probe, metrics[pod.name]))  # noqa: B023
         for process in processes.values():
             process.send_signal(signal.SIGTERM)
-        ends = {name: process.wait(60) for name, process in processes.items()}
+        ends = {name: process.wait(180) for name, process in processes.items()}
     assert ends == dict.fromkeys(processes, 0)

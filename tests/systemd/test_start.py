@@ -141,5 +141,5 @@ def test_every_unit_s_process_joins_the_cluster_tells_metrics_and_ends_in_order(
         assert told == [(401, 200)] * len(units)
         for process in processes.values():
             process.send_signal(signal.SIGTERM)
-        ends = {name: process.wait(60) for name, process in processes.items()}
+        ends = {name: process.wait(180) for name, process in processes.items()}
     assert ends == dict.fromkeys(processes, 0)
