@@ -12,7 +12,7 @@ LIMIT = 10_000
 # As pyspider and we write a task in a sentence. Only our own words stand before it: what a page
 # says stands behind it, and may look the same. After a try's words there is always a task; after
 # others it is known by its id, a hash or the name of a callback.
-_TRY = re.compile(r"(?:\[\d+\]|fetch|process) (\w+):(\S+)")
+_TRY = re.compile(r"(?:\[\d+\]|fetch|process) (\w+):(\S+?)[,:]?(?:\s|$)")
 _TASK = re.compile(r"(?:[a-z]+ )*([A-Za-z_]\w*):([0-9a-f]{32}|_?on_\w+)(?![^\s,:])")
 _PROJECT = re.compile(
     r"(?:job \S+, )?(?:[a-z]+ )*project (?!database\b|that\b)([A-Za-z_]\w*)(?![^\s,:])"

@@ -269,11 +269,12 @@ def test_what_is_no_task_is_not_taken_for_one(message: str) -> None:
     [
         f"process p:item-5 http://site.example/ -> [200] err:ValueError('x evil:{TASK} ')",
         f"[599] p:item-5 http://site.example/, HTTP 599: x evil:{TASK} 0.1s",
-        "fetch p:5 failed: no host evil:on_start",
+        "fetch p:item-5 failed: no host evil:on_start",
     ],
 )
-def test_what_a_page_says_names_no_task(message: str) -> None:
-    assert "task" not in told_by(message)
+def test_a_try_is_of_any_task_and_what_a_page_says_names_no_other(message: str) -> None:
+    told = told_by(message)
+    assert (told["project"], told["task"]) == ("p", "item-5")
 
 
 LOUD = """
