@@ -63,7 +63,7 @@ class Limits(NamedTuple):
     if all are being answered it is closed itself.
 
     Attributes:
-        connections: open at the same time.
+        connections: open at the same time, and requests that are being answered.
         of_peer: of these from one address; half of them if None.
         head: seconds in which a TLS handshake and the head of a request must have come, and the
             next one on the same connection.
@@ -136,7 +136,7 @@ class BoundedServer(HTTPServer):
             chunk_size=SMALL,
         )
         self.admit, self.peers = admit, peers or Peers()
-        self.tasks = set()
+        self.tasks = {}  # address by what answers it, which may outlive its connection
         self.limits, self._tls = limits, tls
         self._of_peer = limits.of_peer or max(1, limits.connections // 2)
         self._waiting = {}  # address and how to close it, by connection; the oldest first
@@ -214,6 +214,11 @@ class BoundedServer(HTTPServer):
                 return True
         return False
 
+    def may_answer(self, peer):
+        """Return whether there is room for one more request of an address, and for one of any."""
+        peers = list(self.tasks.values())
+        return len(peers) < self.limits.connections and peers.count(peer) < self._of_peer
+
     def busy(self, stream):
         """Keep a connection: its request is whole, or it may send a large one."""
         if stream in self._waiting:
@@ -264,7 +269,7 @@ class _Exchange(HTTPMessageDelegate):
                 self._connection.finish()
 
     async def _admit(self, length):
-        if len(self._server.tasks) >= self._server.limits.connections:
+        if not self._server.may_answer(self._request.remote_ip):
             raise refused(503, "too many requests at once")
         most, self._respond = await self._server.admit(self._request, length)
         if length is not None and length > most:
@@ -299,8 +304,8 @@ class _Exchange(HTTPMessageDelegate):
         self._server.busy(self._stream)
         self._request.body, self._body = bytes(self._body), bytearray()
         task = asyncio.ensure_future(self._answer())
-        self._server.tasks.add(task)
-        task.add_done_callback(self._server.tasks.discard)
+        self._server.tasks[task] = self._request.remote_ip
+        task.add_done_callback(lambda done: self._server.tasks.pop(done, None))
 
     def on_connection_close(self):
         self._body = bytearray()
@@ -340,7 +345,7 @@ class _Exchange(HTTPMessageDelegate):
 
     async def _send_parts(self, response):
         sending = asyncio.current_task()
-        self._server.tasks.discard(sending)
+        del self._server.tasks[sending]
         self._server.flushing(self._stream, sending)
         ends_by_close = self._request.version != "HTTP/1.1"
         if ends_by_close:
