@@ -191,7 +191,7 @@ def test_requests_that_nobody_waits_for_are_bounded() -> None:
         return [b"done"]
 
     asking = HEAD + b"Content-Length: 0\r\n\r\n"
-    with serving(slow, threads=8, limits=limits(connections=4)) as port:
+    with serving(slow, threads=8, limits=limits(connections=4, of_peer=4)) as port:
         for _ in range(4):
             with connected(port, asking):
                 assert begun.acquire(timeout=DEADLINE)
