@@ -99,11 +99,11 @@ class Chromium:
             playwright.async_api.Error: it does not start.
             MissingService: what drives it does not start again.
         """
-        if self._starting is None:
-            self._starting = asyncio.create_task(self._start())
-        elif self._starting.done() and not self._is_connected:
-            self._starting = asyncio.create_task(self._start(anew=True))
-        return await asyncio.shield(self._starting)  # who waits for it may give up
+        starting = self._starting
+        if starting is None or (starting.done() and not self._is_connected):
+            starting = asyncio.create_task(self._start(anew=starting is not None))
+            self._starting = starting
+        return await asyncio.shield(starting)  # who waits for it may give up
 
     @property
     def _is_connected(self) -> bool:
@@ -117,7 +117,7 @@ class Chromium:
         except Exception:  # whatever it makes of its driver's end, which is told on stderr
             raise MissingService(DRIVER_FAILED) from None
 
-    async def _start(self, *, anew: bool = False) -> "Browser":
+    async def _start(self, *, anew: bool) -> "Browser":
         self.works = False
         if anew:
             await self._playwright.stop()

@@ -19,7 +19,7 @@ from pyspider_zk.config import Settings
 from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.local.services import is_free
 from tests.support.chain_site import ChainSite, chain_script
-from tests.support.connected import connected, patient, rpc_url, start_projects
+from tests.support.connected import connected, is_settled, patient, rpc_url, start_projects
 from tests.support.ports import own_port
 from tests.support.processes import PROGRAM, process
 
@@ -82,19 +82,13 @@ class Crawl:
             components: how many there are then besides schedulers, at least.
         """
 
-        def is_settled() -> bool:
+        def is_even() -> bool:
             cluster = self.directory.read()
-            if sum(map(len, cluster.components.values())) < components:
-                return False
-            counts = [
-                sum(slot.owner == member for slot in cluster.assignment.slots)
-                for member in cluster.members
-            ]
-            slots = cluster.assignment.slots
-            at_rest = all(s.owner in cluster.members and s.next is None for s in slots)
-            return at_rest and bool(counts) and min(counts) > 0.7 * max(counts)
+            owners = [slot.owner for slot in cluster.assignment.slots]
+            counts = [owners.count(member) for member in cluster.members]
+            return bool(counts) and min(counts) > 0.7 * max(counts)
 
-        self._eventually(is_settled)
+        self._eventually(lambda: is_settled(self._settings, components=components) and is_even())
         return self.directory.read()
 
     def renewals(self) -> int:

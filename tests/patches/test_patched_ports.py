@@ -201,6 +201,29 @@ def test_requests_that_nobody_waits_for_are_bounded() -> None:
             released.set()
 
 
+def test_requests_that_nobody_waits_for_keep_no_other_address_out() -> None:
+    begun, released = threading.Semaphore(0), threading.Event()
+
+    def pages(environ: dict[str, Any], start: Any) -> list[bytes]:
+        if environ["PATH_INFO"] == "/slow":
+            begun.release()
+            assert released.wait(DEADLINE)
+        start("200 OK", [])
+        return [b"done"]
+
+    asking = b"GET /slow HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    with serving(pages, threads=8, limits=limits(connections=4)) as port:
+        for _ in range(2):
+            with connected(port, asking, source="127.0.0.2"):
+                assert begun.acquire(timeout=DEADLINE)
+        try:
+            with connected(port, asking, source="127.0.0.2") as refused:
+                assert b" 503 " in told(refused[0])
+            assert ask(port) == (200, b"done")
+        finally:
+            released.set()
+
+
 def test_a_slow_page_holds_up_no_other() -> None:
     begun, released = threading.Event(), threading.Event()
 

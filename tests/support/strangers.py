@@ -8,12 +8,14 @@ LOOPBACK = "127.0.0.1"
 
 
 @contextmanager
-def connected(port: int, sent: bytes, count: int = 1) -> Iterator[list[socket.socket]]:
-    """Open connections that each have sent the same, as far as the server takes it."""
+def connected(
+    port: int, sent: bytes, count: int = 1, source: str = LOOPBACK
+) -> Iterator[list[socket.socket]]:
+    """Open connections from an address that each have sent the same, as far as it is taken."""
     links: list[socket.socket] = []
     try:
         for _ in range(count):
-            links.append(socket.create_connection((LOOPBACK, port), timeout=60))
+            links.append(socket.create_connection((LOOPBACK, port), 60, (source, 0)))
             with suppress(ConnectionError):
                 links[-1].sendall(sent)
         yield links
