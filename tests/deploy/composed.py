@@ -24,8 +24,8 @@ PASSWORDS = "/secure/authority"
 
 NO_COMPOSE = "docker compose is missing; Debian: apt install docker-compose"
 
-SCHEDULER = "scheduler"
-COMPONENTS = ("processor", "fetcher", "result-worker", "renderer", "webui")
+SCHEDULER, FETCHER = "scheduler", "fetcher"
+COMPONENTS = ("processor", FETCHER, "result-worker", "renderer", "webui")
 PROCESSES = (SCHEDULER, *COMPONENTS)
 SERVERS = ("zookeeper1", "zookeeper2", "zookeeper3", "redis", "postgresql")
 PROMETHEUS = "prometheus"

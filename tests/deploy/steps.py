@@ -12,6 +12,7 @@ from docker.models.containers import Container
 from tests.deploy.composed import (
     COMPONENTS,
     DOMAIN,
+    FETCHER,
     PROCESSES,
     PROMETHEUS,
     SCHEDULER,
@@ -137,12 +138,10 @@ def monitor(cluster: ComposedCluster, _crawl: StepCrawl) -> Figures:
 
 
 def end_without_grace(cluster: ComposedCluster, crawl: StepCrawl) -> Figures:
-    """End schedulers as a grace does that is over at once: what they sent is sent again."""
-    before = set(crawl.last.incarnations)
-    for container in cluster.containers(SCHEDULER)[1:]:
+    """End fetchers as a grace does that is over at once: what they had on the wire comes again."""
+    for container in cluster.containers(FETCHER):
         container.kill()
         container.start()
-    crawl.until(lambda look: len(before.intersection(look.incarnations)) == 1, "sessions end")
     return {"back_s": _settled(cluster, crawl)}
 
 
