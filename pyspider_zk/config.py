@@ -72,7 +72,7 @@ class Settings:
         session: seconds of ZooKeeper session to request, from 0.5 to a day; the server may grant
             another value, which is then used, and a warning reports it.
         drain: seconds that a scheduler waits, after SIGTERM, for its slots to move, and a fetcher
-            for the pages that it is fetching; at most a day.
+            or renderer for the pages that it is at; at most a day.
         name: a scheduler's identity, which keeps its number; without one it is host and port if the
             XML-RPC port is given, else the scheduler gets the lowest free number.
         await_members: how many schedulers a new cluster waits for before it assigns the slots for
@@ -112,17 +112,17 @@ class Settings:
         xmlrpc_tls: require TLS: schedulers without it are not called, and do not start.
         xmlrpc_tls_ca: file of the authorities that may have signed schedulers' certificates;
             without one the system's.
-        xmlrpc_tls_certificate: file of a scheduler's certificate; with it XML-RPC is served by TLS
-            only.
+        xmlrpc_tls_certificate: file of a process's certificate; with it XML-RPC, metrics and health
+            are served by TLS only, and a renderer on other addresses than loopback.
         xmlrpc_tls_key: file of its key, unencrypted.
         allow_quit: XML-RPC's ``_quit`` ends a scheduler.
-        insecure: XML-RPC and the web UI may listen on any address without a secret or login, as
-            with ``--insecure``.
-        port_connections: that the web UI's port, and each port of XML-RPC, keep open at the same
-            time, half of them from one address; beyond these the one is closed that has waited
-            longest for a request.
+        insecure: XML-RPC, renderers, the web UI and metrics may listen on any address without
+            secret, login or token, as with ``--insecure``; alerts may go by http.
+        port_connections: that the web UI's port, and each port of XML-RPC and renderers, keep open
+            at the same time, and requests that they answer, half of them from one address, 16 to
+            65536; beyond these the one is closed that has waited longest for a request.
         port_body_seconds: in which the body of a request must have come, and in which each 16 KB of
-            an export must be read.
+            an export must be read; at least 1.
         metrics: ``HOST:PORT`` at which a process serves metrics and health; port 0 is a free one,
             without a host and port there are none.
         metrics_token: what opens the metrics, needed at other addresses than loopback; best in a

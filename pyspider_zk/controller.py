@@ -105,7 +105,7 @@ class WorkerController(_Locking):
     The names of its locks and barriers are the group's own.
 
     Args:
-        settings: ``hosts``, ``root`` and ``session`` count here.
+        settings: ``hosts``, ``root``, ``session``, and ZooKeeper's login and TLS count here.
         group: the name that only one run may hold at a time.
         name: by which this process gets its number back when it returns; no two may run under
             one name. Without a name it gets the lowest free number.
@@ -272,7 +272,7 @@ class Locks(_Locking):
     Threads: any. Make it after a fork.
 
     Args:
-        settings: ``hosts``, ``root`` and ``session`` count here; the locks stand below
+        settings: as for `WorkerController`; the locks stand below
             ``<root>/locks``.
     """
 

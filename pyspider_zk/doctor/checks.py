@@ -148,8 +148,8 @@ def _settings(it: Installation) -> Iterator[Finding]:
         yield failed(fault, "correct it in the configuration")
     if settings.insecure:
         yield warning(
-            "insecure is set: XML-RPC and the web UI may listen to everybody without a login",
-            "leave it out, and set secret_file and a login of the web UI",
+            "insecure is set: XML-RPC, renderers, metrics and the web UI may let everybody in",
+            "leave it out, and set secret_file, metrics_token_file and a login of the web UI",
         )
     if not faults and not settings.insecure:
         yield ok("the settings fit together")
