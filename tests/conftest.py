@@ -21,6 +21,7 @@ from tests.support.database_servers import DatabaseServer, MariaServer, Postgres
 from tests.support.needed import skip_without_needed
 from tests.support.ports import own_port
 from tests.support.seed import IS_NAMED
+from tests.support.zookeeper import UnsyncedZooKeeper
 
 pytest_plugins = ["tests.support.crew", "tests.support.skips", "tests.support.world"]
 
@@ -77,7 +78,7 @@ def pytest_runtest_teardown() -> None:
 @pytest.fixture(scope="session")
 def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperServer]:
     """Run a ZooKeeper."""
-    server = ZooKeeperServer(tmp_path_factory.mktemp("zookeeper"), own_port())
+    server = UnsyncedZooKeeper(tmp_path_factory.mktemp("zookeeper"), own_port())
     _start(server)
     yield server
     server.stop()

@@ -30,7 +30,7 @@ SAVED = (b"slot_record:", b"history", b"cluster_log")
 """What such keys hold their members save anew, or add to, every minute or when they warn."""
 
 REST = 120.0  # seconds for a cluster that was just started to come to rest
-_QUIET = 2.0  # seconds for which nothing changes at rest; two renewals
+_QUIET = 6.0  # seconds without a change at rest; a busy leader pauses between two writes
 
 
 def state(

@@ -156,7 +156,7 @@ def test_the_lease_of_one_that_is_back_is_swept(crew: Crew, connection):
 def test_a_name_that_another_bears_is_waited_for_no_longer_than_a_session(crew: Crew):
     first = crew.start("twin")
 
-    second = crew.start("twin", session=1.0)
+    second = crew.start("twin", session=6.0)
 
     assert [first.member.number, second.member.number] == [0, 1]
 

@@ -172,7 +172,7 @@ def test_zookeeper_away_longer_than_the_lease_moves_nothing(tmp_path: Path, zk_r
     server = ZooKeeperServer(tmp_path, own_port())
     server.start()
     settings = Settings(
-        hosts=server.address, root=zk_root, slots=12, renewal=0.5, lease=5.0, session=20.0
+        hosts=server.address, root=zk_root, slots=12, renewal=0.5, lease=5.0, session=40.0
     )  # who is back a lease later than another is taken for dead: a busy machine needs seconds
     crew = Crew(settings)
     try:

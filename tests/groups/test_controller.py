@@ -8,9 +8,11 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, replace
+from functools import partial
 
 import pytest
 
+from pyspider_zk import controller
 from pyspider_zk.config import Settings
 from pyspider_zk.controller import Change, Locks, WorkerController
 from pyspider_zk.errors import ConfigError, Missing, NameTaken, SessionLost, TimedOut, Unavailable
@@ -94,7 +96,7 @@ def test_a_killed_process_gets_its_number_back_when_it_returns(start, settings: 
 
 @pytest.mark.zk
 def test_a_second_run_is_refused_and_takes_over_when_the_first_is_dead(start):
-    first = start(run="monday", session=4.0)
+    first = start(run="monday", session=20.0)
     assert first.answer() == "0"
     refused = start(run="tuesday")
     assert refused.answer().startswith("NameTaken: group 'crawl' is held by run 'monday'")
@@ -223,9 +225,12 @@ def test_a_lock_of_a_group_that_was_left_cannot_be_had(settings: Settings):
 
 
 @pytest.mark.zk
-def test_a_participant_that_is_refused_does_not_stay_connected(settings: Settings):
+def test_a_participant_that_is_refused_does_not_stay_connected(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+):
     with WorkerController(settings, "crawl", name="a"):
-        second = WorkerController(replace(settings, session=0.1), "crawl", name="a")
+        second = WorkerController(settings, "crawl", name="a")
+        monkeypatch.setattr(second, "join", partial(second.join, 10.0))
         with pytest.raises(NameTaken):
             second.__enter__()
         assert not second._connection.connected
@@ -248,8 +253,9 @@ def test_a_lost_session_is_told_and_joining_again_gets_the_number_back(settings:
     with WorkerController(settings, "crawl", name="a") as me:
         me.listen(changes.put)
         expire(me._connection)
-        while changes.get(timeout=LONG) is not Change.BACK:
-            pass
+        for awaited in (Change.LOST, Change.BACK):
+            while changes.get(timeout=LONG) is not awaited:
+                pass
 
         with pytest.raises(SessionLost):
             _ = me.number
@@ -263,7 +269,10 @@ def test_a_lost_session_is_told_and_joining_again_gets_the_number_back(settings:
 
 
 @pytest.mark.zk
-def test_the_last_that_lost_its_session_still_clears_up(settings: Settings):
+def test_the_last_that_lost_its_session_still_clears_up(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(controller, "LEAVING", LONG)
     changes: queue.SimpleQueue[Change] = queue.SimpleQueue()
     with WorkerController(settings, "crawl") as me:
         me.listen(changes.put)
@@ -291,7 +300,7 @@ def test_behind_a_silent_link_the_number_is_given_up_and_can_be_had_again(
             _ = me.number
 
         cable.mend()
-        assert me.join() == 0
+        assert me.join(LONG) == 0
         assert [one.number for one in me.running()] == [0]
 
 

@@ -19,6 +19,7 @@ from pyspider_zk.groups.locks import (
     line_of,
     prefix_of,
 )
+from pyspider_zk.zookeeper import waiting
 from pyspider_zk.zookeeper.connection import Connection
 from pyspider_zk.zookeeper.waiting import Errands
 from tests.support.crew import Cable, expire
@@ -203,6 +204,7 @@ def test_the_lock_goes_round_in_the_order_of_coming(parties: Parties):
 
 @pytest.mark.zk
 def test_a_release_wakes_only_the_next(parties: Parties, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(waiting, "LOOK", 600.0)  # none looks but who is woken
     party = parties.make()
     looks = noted(monkeypatch, "children")
     sleeps = noted(monkeypatch, "find")
@@ -250,7 +252,7 @@ def test_who_leaves_the_line_does_not_let_the_next_in(parties: Parties):
 
     def give_up() -> None:
         with pytest.raises(TimedOut):
-            party.lock(timeout=5).acquire()
+            party.lock(timeout=15).acquire()
 
     with party.lock():
         thread = threading.Thread(target=give_up)

@@ -18,7 +18,7 @@ from pyspider_zk.config import Settings, settings_from
 from pyspider_zk.errors import BadMessage
 from pyspider_zk.local.child import Child, tail
 from pyspider_zk.local.folder import Running, running_in
-from pyspider_zk.local.services import RedisServer, ZooKeeperServer
+from pyspider_zk.local.services import RedisServer
 from pyspider_zk.secret_files import read_cluster_secret
 from tests.support.chain_site import ChainSite, chain_script
 from tests.support.connected import connected, is_settled, rpc_url, start_projects
@@ -27,6 +27,7 @@ from tests.support.ports import own_port
 from tests.support.relay import Relay
 from tests.support.running_cluster import PROGRAM, ROOT, listens
 from tests.support.waiting import eventually
+from tests.support.zookeeper import UnsyncedZooKeeper
 
 SCHEDULERS = 3
 PATIENCE = 180.0  # seconds for everything to stand
@@ -67,7 +68,7 @@ class CrawlingCluster:
     ) -> None:
         self.folder = folder.resolve()
         self.data = self.folder / "data"
-        self.zookeeper = ZooKeeperServer(self.folder / "zookeeper", own_port())
+        self.zookeeper = UnsyncedZooKeeper(self.folder / "zookeeper", own_port())
         self.redis = RedisServer(self.folder / "redis", own_port())
         self.site = ChainSite()
         self.projects: list[str] = []

@@ -383,7 +383,7 @@ def test_a_server_that_is_silent_about_tls_is_no_refusal(safe: Settings) -> None
 
 def test_tls_where_none_is_spoken_says_so(settings: Settings) -> None:
     hosts = settings.hosts.replace("127.0.0.1", "localhost")
-    assert "there is no TLS" in refusal(replace(settings, hosts=hosts, tls=True), patience=3.0)
+    assert "there is no TLS" in refusal(replace(settings, hosts=hosts, tls=True), patience=30.0)
 
 
 @pytest.mark.parametrize(

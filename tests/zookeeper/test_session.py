@@ -376,7 +376,8 @@ def test_an_expired_session_is_lost(far):
 
     expire(connection)
 
-    assert told.until(Change.BACK)[-2:] == [Change.LOST, Change.BACK]
+    told.until(Change.LOST)  # its owner may have been back before
+    assert told.next() is Change.BACK
 
 
 @pytest.mark.zk
@@ -387,7 +388,7 @@ def test_a_listener_that_fails_does_not_keep_others_from_being_told(far):
 
     expire(connection)
 
-    assert Change.LOST in others.until(Change.BACK)
+    others.until(Change.LOST)
 
 
 @pytest.mark.zk
@@ -407,12 +408,12 @@ def test_behind_a_silent_link_the_session_is_lost_once_and_another_begins(far, c
 
 @pytest.mark.zk
 def test_a_link_that_is_used_by_nobody_keeps_its_session(settings: Settings):
-    connection = Connection(Settings(hosts=settings.hosts, session=4.0))
+    connection = Connection(Settings(hosts=settings.hosts, session=20.0))
     connection.start()
     told = Told(connection)
     session, begun = connection.session, connection._session.now()
 
-    eventually(lambda: connection._session.now() - begun > 9)
+    eventually(lambda: connection._session.now() - begun > 20)
 
     assert connection.session == session
     assert told.changes.empty()
