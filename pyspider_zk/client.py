@@ -262,7 +262,7 @@ class Client:
         Args:
             tasks: those with one of these ids; None: all that are in the state.
             state: those that are FAILED, SUCCESS or BAD; None: FAILED, or any if there are ids.
-            callback: those whose page this method of the script gets.
+            callback: those whose page this method of the script gets; "": that name none.
             error: those whose last error contains this text, in capitals or not.
             status_code: those whose last answer had this one; 0: there was none.
             kind: those that fail with this kind of error, whether they are tried again or not.

@@ -265,6 +265,10 @@ def _part_of_text(place: str, value: object) -> str | None:
     return value
 
 
+def _callback(place: str, value: object) -> str | None:
+    return "" if value == "" else _part_of_text(place, value)
+
+
 def _status_code(place: str, value: object) -> int | None:
     if value is None:
         return None
@@ -284,7 +288,7 @@ _ARGUMENTS: Mapping[Operation, Mapping[str, _Rule]] = {
     Operation.REFETCH: {
         "tasks": _tasks,
         "state": _state,
-        "callback": _part_of_text,
+        "callback": _callback,
         "error": _part_of_text,
         "status_code": _status_code,
         "kind": _part_of_text,

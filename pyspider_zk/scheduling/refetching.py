@@ -39,7 +39,7 @@ class RefetchFilter:
     Attributes:
         tasks: ids; none: all in a state.
         state: without ids FAILED, unless another is given.
-        callback: the name of the script's method that gets the page.
+        callback: the name of the script's method that gets the page; "": none is named.
         error: text that the last error contains, in capitals or not.
         status_code: of the last answer; 0: there was none.
         kind: how tasks fail; without ids and state those are meant that are tried again, too.
@@ -48,7 +48,7 @@ class RefetchFilter:
 
     tasks: Sequence[Any] = ()
     state: str = ""
-    callback: str = ""
+    callback: str | None = None
     error: str = ""
     status_code: int | None = None
     kind: str = ""
@@ -63,7 +63,7 @@ class RefetchFilter:
         """Return whether a task is meant, if it has one of the ids."""
         return (
             (not self.state or row["status"] == _status(self.state))
-            and (not self.callback or _part(row, "process").get("callback") == self.callback)
+            and self.callback in (None, _part(row, "process").get("callback") or "")
             and self.url.lower() in str(row["url"]).lower()
             and (not self.error or any(self.error.lower() in text.lower() for text in _errors(row)))
             and self.status_code in (None, status_code_of(_part(_part(row, "track"), "fetch")))
@@ -162,7 +162,7 @@ class Refetching:
         wanted = FailureFilter(
             project,
             asked.kind,
-            asked.callback or None,
+            asked.callback,
             asked.status_code,
             url=asked.url or None,
             error=asked.error or None,

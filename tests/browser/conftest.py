@@ -154,8 +154,8 @@ class Web:
     def add_task(self, project: str, taskid: str, row: dict[str, Any]) -> None:
         self._database("taskdb").insert(project, taskid, row)
 
-    def add_failures(self, project: str, kind: str, *taskids: str) -> None:
-        store_failures(self._database("taskdb"), project, kind, *taskids)
+    def add_failures(self, project: str, kind: str, *taskids: str, callback: str = "page") -> None:
+        store_failures(self._database("taskdb"), project, kind, *taskids, callback=callback)
 
     def results(self, name: str) -> int:
         resultdb = self._database("resultdb")

@@ -681,6 +681,22 @@ def test_the_tasks_of_a_kind_are_paged(page: Page, cluster: BrowsedCluster) -> N
     expect(tasks.first).to_contain_text("/t29")
 
 
+def test_a_kind_without_a_callback_is_fetched_again_without_others(page: Page, web: Web) -> None:
+    web.add_failures("shop", "HTTP 599: alike", "a", "b", "c")
+    web.add_failures("shop", "HTTP 599: alike", "x", callback="")
+    open_page(page, "failures?project=shop")
+    alone = page.locator("#kinds tbody tr").last
+    expect(alone.locator("td[data-label=Callback]")).to_have_text("\N{EN DASH}")
+    alone.get_by_role("button", name="HTTP 599: alike", exact=True).click()
+    expect(page.locator("#tasks tbody tr")).to_have_count(1)
+    page.reload()
+    expect(page.locator("#tasks tbody tr")).to_have_count(1)
+    with page.expect_request("**/api/v1/batches") as planned:
+        alone.get_by_role("button", name="fetch all tasks again").click()
+    expect(dialog(page)).to_contain_text("Fetch 1 task of 1 project again?")
+    assert planned.value.post_data_json["arguments"]["callback"] == ""
+
+
 def test_a_projects_page_has_all_of_it(
     page: Page, cluster: BrowsedCluster, site: str, picture: Picture
 ) -> None:

@@ -87,6 +87,7 @@ def test_an_unknown_operation_is_refused_with_those_there_are() -> None:
         ("refetch", {}, {}),
         ("refetch", {"tasks": ("a", 7), "error": None}, {"tasks": ["a", 7]}),
         ("refetch", {"state": "BAD", "callback": "f"}, {"state": "BAD", "callback": "f"}),
+        ("refetch", {"callback": ""}, {"callback": ""}),
     ],
 )
 def test_arguments_are_completed(

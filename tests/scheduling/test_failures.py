@@ -37,10 +37,14 @@ def send(world: World, scheduler: SlotScheduler, *tasks: dict[str, Any]) -> list
 
 
 def answer(
-    world: World, scheduler: SlotScheduler, sent: dict[str, Any], exception: str = ""
+    world: World,
+    scheduler: SlotScheduler,
+    sent: dict[str, Any],
+    exception: str = "",
+    callback: str = "page",
 ) -> None:
     """Let a task's try end, with an exception if one is given."""
-    processed = {"ok": not exception, "time": 0.1, "callback": "page"}
+    processed = {"ok": not exception, "time": 0.1, "callback": callback}
     processed |= {"exception": exception, "logs": f"    ValueError: {exception}\n"}
     track = {"fetch": {"ok": True, "time": 0.1, "status_code": 200}, "process": processed}
     pack = {key: sent[key] for key in ("taskid", "project", "url", "schedule") if key in sent}
@@ -145,6 +149,19 @@ def test_one_that_is_well_after_all_is_not_fetched_again_with_its_kind(
     assert done(work)
     assert [each["taskid"] for each in send(world, scheduler)] == ["c"]
     assert failures(world) == {}
+
+
+def test_those_without_a_callback_are_fetched_again_with_their_kind_alone(
+    world: World, scheduler: SlotScheduler, task: Task
+) -> None:
+    named = task("p", "a", retries=0, age=9e9)
+    nameless = task("p", "b", retries=0, age=9e9)
+    named["process"], nameless["process"] = {"callback": "page"}, {}
+    for each in send(world, scheduler, named, nameless):
+        answer(world, scheduler, each, "bad", each["process"].get("callback", ""))
+    arguments = {"kind": "ValueError: bad", "callback": "", "status_code": 200}
+    assert done(carry_out(scheduler, a_claim("refetch", ["p"], arguments, "b1")))
+    assert [each["taskid"] for each in send(world, scheduler)] == ["b"]
 
 
 def test_one_whose_id_is_a_number_is_fetched_again(

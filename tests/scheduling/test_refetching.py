@@ -162,6 +162,7 @@ def test_those_that_are_meant_are_found_behind_thousands_that_are_not(
         ({"state": "SUCCESS"}, ["done"]),
         ({"state": "BAD"}, ["cancelled"]),
         ({"callback": "page"}, ["broken", "late"]),
+        ({"callback": ""}, ["nameless", "strange"]),
         ({"error": "Timeout"}, ["late", "start"]),
         ({"error": "KeyError"}, ["broken"]),
         ({"error": "'title'"}, ["broken"]),
@@ -184,6 +185,7 @@ def test_states_callbacks_and_errors_choose(
     store(world, "broken", process=page, track={"fetch": {"ok": True}, "process": BROKEN})
     store(world, "done", status=SUCCESS, process={"callback": "other"})
     store(world, "cancelled", status=BAD)
+    store(world, "nameless", process={"callback": None})
     store(world, "strange", process=[7], track={"fetch": 7, "process": None})
     assert refetch(scheduler, **arguments) == ""
     assert sent(world, scheduler) == meant

@@ -57,8 +57,8 @@ class RequestSchema(Schema):
         metadata=about(
             "delete: wait (for pyspider's 24 hours); rate: rate and burst;"
             " group: group; status: status;"
-            " refetch: tasks (ids), state, callback, error (text in the last one), status_code,"
-            " kind (as failures have it), url (text in it)"
+            " refetch: tasks (ids), state, callback (empty: none), error (text in the last one),"
+            " status_code, kind (as failures have it), url (text in it)"
         ),
     )
     dry_run = Switch(load_default=False, metadata=about("only return what it would do"))

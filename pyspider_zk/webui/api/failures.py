@@ -35,7 +35,8 @@ class FailureFilterSchema(Schema):
     project = fields.String(validate=STORABLE, metadata=about("the name of one"))
     kind = fields.String(validate=STORABLE, metadata=about("exactly this kind of error"))
     callback = fields.String(
-        validate=STORABLE, metadata=about("the method of the script that got the page")
+        validate=STORABLE,
+        metadata=about("the method of the script that got the page; empty: not known"),
     )
     status_code = fields.Integer(
         validate=validate.Range(0, 999), metadata=about("of the answer; 0: there was none")

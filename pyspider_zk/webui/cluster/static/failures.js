@@ -42,10 +42,12 @@ const tasks = new Table(byId("tasks"), [
   { title: "", cls: "operates", show: (each) => again(`fetch ${each.url} again`, () => refetchTask(each)) },
 ], { key: (each) => `${each.project}:${each.taskid}` });
 
+const exactly = (callback) => callback || [""]; // in a list, for `ask` leaves out what is empty
+
 const filter = () => ({ project: state.project, url: state.url, error: state.error, callback: state.callback, status_code: state.status_code });
 
 /** The filter of the tasks of the kind that is open. */
-const chosen = () => ({ ...filter(), kind: state.kind, ...(state.of && { callback: state.of }), status_code: state.code });
+const chosen = () => ({ ...filter(), kind: state.kind, callback: exactly(state.of), status_code: state.code });
 
 async function load() {
   const found = await ask("/failures", { query: { ...filter(), offset: state.offset, limit: SIZE } });
@@ -90,8 +92,8 @@ const error = (task) => (task.logs ? h("details", {}, h("summary", {}, task.erro
 // --- fetching again ---
 
 async function refetchKind({ kind, callback, status_code: code }) {
-  const which = { kind, ...(callback && { callback }), status_code: code, ...(state.url && { url: state.url }), ...(state.error && { error: state.error }) };
-  const { items, fault } = await ask("/failures/projects", { query: { ...filter(), ...which } }).catch((error) => ({ fault: error }));
+  const which = { kind, callback, status_code: code, ...(state.url && { url: state.url }), ...(state.error && { error: state.error }) };
+  const { items, fault } = await ask("/failures/projects", { query: { ...filter(), ...which, callback: exactly(callback) } }).catch((error) => ({ fault: error }));
   if (fault) return refused("refetch", fault);
   if (!items.length) return page.refresh(); // nothing fails so any more
   const left = items.reduce((sum, each) => sum + each.tasks, 0);
