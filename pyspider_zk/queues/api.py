@@ -265,8 +265,11 @@ class SlotQueues(Protocol):
     def dead(self) -> int:
         """Return the number of dead letters."""
 
-    def dead_letters(self, limit: int) -> list[DeadLetter]:
-        """Return the latest dead letters, newest first. They are not removed."""
+    def dead_letters(self, limit: int, skipped: int = 0) -> list[DeadLetter]:
+        """Return the latest dead letters, newest first, behind some. They are not removed.
+
+        Reads those that are skipped a hundred at a time, and keeps none of them.
+        """
 
     def dead_letter_tags(self, until: str | None = None) -> list[str]:
         """Return the tags of all dead letters, oldest first; of those up to a tag, if one is given.

@@ -38,12 +38,21 @@ class RedisDeadLetters:
             told = "dropped the oldest %d dead letters: all together may have %d bytes"
             log.warning(told, dropped, caps.DEAD)
 
-    def latest(self, limit: int) -> list[DeadLetter]:
+    def latest(self, limit: int, skipped: int) -> list[DeadLetter]:
         """See `SlotQueues.dead_letters`."""
+        last = "+"
+        while page := self._before(last, min(skipped, BATCH)):
+            last, skipped = f"({page[-1][0].decode()}", skipped - len(page)
+        entries = [] if skipped > 0 else self._before(last, limit)
+        return [_letter(tag, fields) for tag, fields in entries]
+
+    def _before(self, last: str, limit: int) -> list[Any]:
         if limit < 1:
             return []  # 0 means no limit to Redis
-        entries = self._keys.run(_LETTERS, lambda it: it.xrevrange(DEAD_LETTERS, count=limit))
-        return [_letter(tag, fields) for tag, fields in entries]
+        page: list[Any] = self._keys.run(
+            _LETTERS, lambda it: it.xrevrange(DEAD_LETTERS, last, count=limit)
+        )
+        return page
 
     def tags(self, until: str | None) -> list[str]:
         """See `SlotQueues.dead_letter_tags`."""

@@ -167,9 +167,9 @@ class RedisSlotQueues(CommonSlotQueues):
         """See `SlotQueues.dead`."""
         return self._dead_letters.count()
 
-    def dead_letters(self, limit: int) -> list[DeadLetter]:
+    def dead_letters(self, limit: int, skipped: int = 0) -> list[DeadLetter]:
         """See `SlotQueues.dead_letters`."""
-        return self._dead_letters.latest(limit)
+        return self._dead_letters.latest(limit, skipped)
 
     def dead_letter_tags(self, until: str | None = None) -> list[str]:
         """See `SlotQueues.dead_letter_tags`."""

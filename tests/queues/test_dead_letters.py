@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from redis import Redis
 
 from pyspider_zk.queues import redis_dead_letters
 from pyspider_zk.queues.api import DeadLetter, Message, Queues, SlotQueues
@@ -52,6 +53,25 @@ def test_tags_are_told_from_the_oldest_to_one_that_was_seen(
     tags = [letter.tag for letter in reject(queues, 1, 2, 3, 4, 5)]
     assert queues.dead_letter_tags() == tags
     assert queues.dead_letter_tags(tags[2]) == tags[:3]
+
+
+def test_those_that_are_skipped_are_read_some_at_a_time(
+    queues: SlotQueues, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    letters = reject(queues, 1, 2, 3, 4, 5, 6)[::-1]
+    monkeypatch.setattr(redis_dead_letters, "BATCH", 2)
+    read = Redis.xrevrange
+    counts: list[int] = []
+
+    def counted(*args: Any, count: int) -> Any:
+        counts.append(count)
+        return read(*args, count=count)
+
+    monkeypatch.setattr(Redis, "xrevrange", counted)
+    assert queues.dead_letters(2, 3) == letters[3:5]
+    assert queues.dead_letters(2, 4) == letters[4:]
+    assert queues.dead_letters(2, 6) == queues.dead_letters(2, 7) == []
+    assert max(counts, default=0) <= 2
 
 
 def test_a_letter_that_is_replayed_is_read_again(queues: SlotQueues) -> None:

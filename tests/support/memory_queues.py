@@ -202,10 +202,12 @@ class MemorySlotQueues(CommonSlotQueues):
         """See `SlotQueues.dead`."""
         return len(self._broker.dead)
 
-    def dead_letters(self, limit: int) -> list[DeadLetter]:
+    def dead_letters(self, limit: int, skipped: int = 0) -> list[DeadLetter]:
         """See `SlotQueues.dead_letters`."""
         with self._broker.lock:
-            return list(islice(reversed(self._broker.dead.values()), max(limit, 0)))
+            return list(
+                islice(reversed(self._broker.dead.values()), skipped, skipped + max(limit, 0))
+            )
 
     def dead_letter_tags(self, until: str | None = None) -> list[str]:
         """See `SlotQueues.dead_letter_tags`."""

@@ -12,12 +12,13 @@ from pyspider_zk.cluster.directory import Directory
 from pyspider_zk.cluster.records import Cluster
 from pyspider_zk.hooks import ClusterScheduler
 from pyspider_zk.projects.slots import slot_of
-from pyspider_zk.queues.api import Message
+from pyspider_zk.queues.api import DeadLetter, Message
 from pyspider_zk.queues.names import QueueKind
 from pyspider_zk.webui.cluster import PAGES
 from pyspider_zk.webui.instance import ClusterWebUI
 from tests.support.crew import BareScheduler
 from tests.support.live_cluster import LiveCluster
+from tests.support.memory_queues import MemorySlotQueues
 from tests.webui.conftest import Eventually
 
 pytestmark = pytest.mark.zk
@@ -415,6 +416,27 @@ def test_dead_letters_are_paged_with_their_reasons(client: Any, letters: list[st
     page = ask(client, "dead-letters?offset=1&limit=1")
     assert (page["total"], [each["tag"] for each in page["items"]]) == (3, letters[1:2])
     assert page["items"][0]["reason"] == "reason 1"
+
+
+@pytest.mark.parametrize("offset", [2, 2**31 - 1])
+def test_no_letters_are_read_but_the_page(
+    client: Any, letters: list[str], monkeypatch: pytest.MonkeyPatch, offset: int
+) -> None:
+    read = MemorySlotQueues.dead_letters
+    sizes: list[int] = []
+
+    def counted(queues: MemorySlotQueues, limit: int, *skipped: int) -> list[DeadLetter]:
+        found = read(queues, limit, *skipped)
+        sizes.append(len(found))
+        return found
+
+    monkeypatch.setattr(MemorySlotQueues, "dead_letters", counted)
+    page = ask(client, f"dead-letters?offset={offset}&limit=1")
+    assert (page["newest"], [each["tag"] for each in page["items"]]) == (
+        letters[0],
+        letters[offset:],
+    )
+    assert max(sizes) == 1
 
 
 def test_a_letter_that_json_cannot_hold_is_listed_as_text(

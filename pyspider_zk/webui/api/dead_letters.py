@@ -75,11 +75,11 @@ class SettledSchema(Schema):
 def list_dead_letters(query: dict[str, Any]) -> dict[str, Any]:
     """List dead letters, the newest first."""
     queues, offset = backend().slot_queues, query["offset"]
-    total = queues.dead()
-    found = queues.dead_letters(min(total, offset + query["limit"]))
-    newest = found[0].tag if found else None
-    items = list(map(letter_dict, found[offset:]))
-    return {"items": items, "newest": newest, "total": total, "offset": offset}
+    total, newest = queues.dead(), queues.dead_letters(1)
+    found = queues.dead_letters(query["limit"], offset) if offset < total else []
+    items = list(map(letter_dict, found))
+    tag = newest[0].tag if newest else None
+    return {"items": items, "newest": tag, "total": total, "offset": offset}
 
 
 @blueprint.route("/dead-letters/replay", methods=["POST"])
