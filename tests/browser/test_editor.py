@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import FrameLocator, Page, expect
+from playwright.sync_api import FrameLocator, Page, Route, expect
 from pyquery import PyQuery
 
 from tests.browser.cluster_page import check_accessibility, check_fits, forgive, open_editor
@@ -230,6 +230,30 @@ def test_steps_are_run_from_the_start_to_a_result(
     expect(editor.get_by_role("button", name="Back")).to_be_disabled()
     editor.get_by_role("button", name="Forward").click()
     expect(task).to_contain_text("index_page")
+
+
+def test_of_the_presses_while_a_step_runs_the_latest_is_run(editor: Page) -> None:
+    held: list[Route] = []
+
+    def hold_the_first(route: Route) -> None:
+        held.append(route)
+        if len(held) > 1:
+            route.continue_()
+
+    editor.route("**/run", hold_the_first)
+    with editor.expect_request("**/run"):
+        editor.get_by_role("button", name="Run", exact=True).click()
+    for line in ("first = 1", "second = 2"):
+        write_script(editor, f"{PLAIN}\n{line}\n")
+        editor.keyboard.press("Control+Enter")
+    expect(editor.locator("#step")).to_have_attribute("aria-busy", "true")
+    assert len(held) == 1
+    with editor.expect_request("**/run") as later:
+        held[0].fulfill(json={"logs": "of the first"})
+    assert "second" in str(later.value.post_data)
+    expect(editor.locator("#step")).to_have_attribute("aria-busy", "false")
+    expect(editor.locator("#log")).not_to_contain_text("of the first")
+    assert len(held) == 2
 
 
 def test_the_task_is_laid_out_and_its_faults_are_marked(editor: Page, picture: Picture) -> None:

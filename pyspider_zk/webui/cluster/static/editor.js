@@ -26,6 +26,7 @@ const saved = new SavedScript({ name, start, readOnly: looksOnly }, script, tell
   markFault(script, Number(line), message);
 });
 let latest = null; // the run whose answer is to be shown
+let underWay; // the one that the server is at
 let wasRefused = false; // the one before, and the notice says so
 
 /** Show a notice in place of the last one; without content there is none. */
@@ -43,11 +44,14 @@ async function run() {
   wasRefused = false;
   const sent = script.changeGeneration(true);
   const form = { webdav_mode: isByWebdav(), script: isByWebdav() ? "" : script.getValue(), task: task.getValue() };
-  const mine = latest = askPyspider(`/debug/${encodeURIComponent(name)}/run`, form);
+  const mine = latest = Symbol("run");
   byId("step").setAttribute("aria-busy", "true");
   clearResult(helper);
-  const given = await mine.catch(({ message }) => ({ refused: `It was not run: ${message}` }));
-  if (latest !== mine) return;
+  await underWay; // everybody's trials wait for one another
+  if (latest !== mine) return undefined;
+  underWay = askPyspider(`/debug/${encodeURIComponent(name)}/run`, form).catch(({ message }) => ({ refused: `It was not run: ${message}` }));
+  const given = await underWay;
+  if (latest !== mine) return undefined;
   byId("step").setAttribute("aria-busy", "false");
   wasRefused = Boolean(given.refused);
   if (wasRefused) return tell(given.refused);
