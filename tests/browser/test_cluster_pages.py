@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
@@ -725,6 +726,65 @@ def test_a_projects_page_has_all_of_it(
     failing.click()
     expect(page.locator("#tasks tbody tr")).to_have_count(1)
     assert "project=mixed" in page.url
+
+
+ENDED = {"at": 1e9, "project": "away", "taskid": "t", "url": "http://x/", "ok": True}
+ENDED |= {"status_code": 200, "fetch_time": 1, "process_time": 1, "follows": 0}
+
+
+def test_a_source_that_is_away_takes_nothing_else_from_a_projects_page(
+    page: Page, web: Web, watch: PageWatch
+) -> None:
+    web.add_project("away", status="STOP")
+    web.add_failures("away", "KeyError: 'away'", "t")
+    script = {"script": f"{PLAIN}# saved"}
+    assert page.request.put("/api/v1/projects/away/script", data=script).ok
+    sources = re.compile("/api/v1/(failures|projects/away/)")
+    tries: dict[str, Any] = {"items": [ENDED], "missing": []}
+    page.route("**/api/v1/tries?*", lambda route: route.fulfill(json=tries))
+
+    def fail(route: Route) -> None:
+        route.fulfill(status=503, json={"detail": "no database"})
+
+    page.route(sources, fail)
+    page.goto("/cluster/project?name=away")
+    expect(page.locator("#missing")).to_have_text(
+        "Missing: no database. Below is the last known data."
+    )
+    expect(page.locator("#tiles")).to_contain_text("STOP")
+    expect(page.locator("#tries tbody tr")).to_have_count(1)
+    expect(page.locator("#no-versions")).to_be_hidden()
+
+    page.unroute(sources)
+    expect(page.locator("#versions tbody tr")).to_have_count(2)
+    expect(page.locator("#script")).to_contain_text("# saved")
+    expect(page.locator("#failures tbody tr")).to_have_count(1)
+    tries |= {"items": [], "missing": ["member 9 does not answer"]}
+    page.route(sources, fail)
+    expect(page.locator("#missing")).to_contain_text("member 9 does not answer; no database")
+    for rows in ("#tries", "#failures"):
+        expect(page.locator(f"{rows} tbody tr")).to_have_count(1)
+    expect(page.locator("#versions tbody tr")).to_have_count(2)
+    forgive(watch, "503")
+
+
+NO_TRY = dict.fromkeys(("crawled_at", "due_at", "retried", "retries", "status_code", "follows"))
+WAITING = {**NO_TRY, "url": "u", "state": "ACTIVE", "callback": "", "fetch_time": None}
+WAITING |= {"process_time": None, "priority": None, "error": "", "logs": "", "documents": {}}
+
+
+@pytest.mark.parametrize("name", ["a[1]", "b*?", "c/d"])
+def test_a_project_of_any_name_has_its_page(
+    page: Page, web: Web, watch: PageWatch, name: str
+) -> None:
+    web.add_project(name)
+    page.goto(f"/cluster/project?name={quote(name, safe='')}")
+    expect(page.locator("#tiles")).to_contain_text("TODO")
+    page.route("**/api/v1/task?*", lambda route: route.fulfill(json=WAITING))
+    page.goto(f"/cluster/task?id=t&project={quote(name, safe='')}")
+    expect(page.locator("#alerts")).to_contain_text("until its project runs: it is TODO")
+    web.drop_project(name)
+    watch.wrong.clear()  # no route has a slash in a name
 
 
 def test_dead_letters_are_shown_and_dropped(

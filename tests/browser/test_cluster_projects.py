@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from tests.browser.cluster_page import (
     action,
@@ -382,3 +382,24 @@ def test_a_version_of_a_script_is_compared_and_brought_back(
     expect(changes).to_have_count(4)
     expect(page.locator("#script")).to_contain_text("first = 1")
     assert "first = 1" in cluster.web.project("versioned")["script"]
+
+
+def test_a_project_whose_row_has_no_time_has_its_script(
+    page: Page, cluster: BrowsedCluster
+) -> None:
+    cluster.make("undated")
+    for script in (f"{PLAIN}# first", f"{PLAIN}# second"):
+        assert page.request.put("/api/v1/projects/undated/script", data={"script": script}).ok
+
+    def undate(route: Route) -> None:
+        answer = route.fetch()
+        found = answer.json()
+        found["items"][0]["updatetime"] = None  # as if the row were damaged
+        route.fulfill(response=answer, json=found)
+
+    page.route("**/api/v1/workload?*", undate)
+    open_page(page, "project?name=undated")
+    expect(page.locator("#script")).to_contain_text("# second")
+    page.get_by_role("button", name="bring back").nth(1).click()
+    confirm(page, "Bring back")
+    assert "# first" in cluster.web.project("undated")["script"]

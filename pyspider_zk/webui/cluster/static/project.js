@@ -6,6 +6,7 @@ import { age, count, rate, since, until, when } from "./format.js";
 import { HistoryChart } from "./history.js";
 import { live } from "./live.js";
 import { operate } from "./operating.js";
+import { patternOf } from "./pattern.js";
 import { Table } from "./table.js";
 import { alerts, tiles } from "./tiles.js";
 import { triesTable } from "./tries-table.js";
@@ -16,7 +17,7 @@ const { name } = given;
 const path = `/projects/${encodeURIComponent(name)}`;
 const TRIES = 25;
 
-let saved = null; // the last change of the row whose script is shown
+let saved; // the last change of the row whose script is shown; null: not known
 let md5 = null; // of that script
 
 const failures = new Table(byId("failures"), [
@@ -57,38 +58,46 @@ async function bringBack(chosen) {
     content: h("p", {}, "It takes the place of the script that is there now, which stays among the versions. A project that runs gets the status CHECKING."),
     confirm: "Bring back",
     busy: "Saving…",
-    accept: async () => ask(`${path}/script`, { method: "PUT", body: { script: (await version(chosen)).script, if: replaced } }),
+    async accept() {
+      if (replaced === null) throw new Error("It is not known which script is there now.");
+      return ask(`${path}/script`, { method: "PUT", body: { script: (await version(chosen)).script, if: replaced } });
+    },
   });
   page.refresh();
 }
 
 async function load() {
-  const [{ at, items, missing }, failing, latest, unknown] = await Promise.all([
-    ask("/workload", { query: { pattern: name } }),
-    ask("/failures", { query: { project: name } }),
-    ask("/tries", { query: { project: name, limit: TRIES } }),
+  const missing = new Set();
+  const known = (asked) => asked.catch(({ message }) => void missing.add(message)); // undefined: it cannot be had now
+  const [{ at, items, missing: silent }, failing, latest, unknown] = await Promise.all([
+    ask("/workload", { query: { pattern: patternOf(name) } }),
+    known(ask("/failures", { query: { project: name } })),
+    known(ask("/tries", { query: { project: name, limit: TRIES } })),
     chart.load(),
   ]);
   const project = items.find((each) => each.name === name);
-  const none = (fault) => ({ items: [], missing: fault ? [fault.message] : [] });
-  const script = project && project.updatetime !== saved ? await ask(`${path}/script`) : null;
-  const kept = project ? { missing: [], ...await ask(`${path}/versions`).catch(none) } : none();
-  return { at, missing: [...missing, ...latest.missing, ...unknown, ...kept.missing], project, failing, latest, kept, script };
+  const script = project && project.updatetime !== saved ? await known(ask(`${path}/script`)) : null;
+  const kept = project && await known(ask(`${path}/versions`));
+  return { at, missing: [...silent, ...latest?.missing ?? [], ...unknown, ...missing], project, failing, latest, kept, script };
+}
+
+/** Show a list, and whether it is empty. What cannot be had now stays as it was. */
+function list(table, empty, found) {
+  if (!found || (!found.items.length && found.missing?.length)) return;
+  table.show(found.items);
+  byId(empty).hidden = found.items.length > 0;
 }
 
 function show({ at, missing, project, failing, latest, kept, script }) {
   byId("unknown").hidden = Boolean(project);
   byId("main").classList.toggle("gone", !project);
   say(byId("unknown"), `There is no project ${name}.`);
-  failures.show(failing.items);
-  byId("no-failures").hidden = failing.items.length > 0;
-  tries.show(latest.items);
-  byId("no-tries").hidden = latest.items.length > 0;
+  list(failures, "no-failures", failing);
+  list(tries, "no-tries", latest);
+  list(versions, "no-versions", kept);
   chart.show(project?.history && { ended: project.history }, at);
-  versions.show(kept.items);
-  byId("no-versions").hidden = kept.items.length > 0;
   if (!project) return;
-  say(byId("saved"), kept.items.length ? `saved ${when(kept.items[0].saved_at)}` : "");
+  if (kept) say(byId("saved"), kept.items.length ? `saved ${when(kept.items[0].saved_at)}` : "");
   state(project, at, missing.length > 0);
   if (!script) return;
   saved = project.updatetime;

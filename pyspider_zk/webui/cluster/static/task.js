@@ -4,13 +4,14 @@ import { byId, differs, h, say } from "./dom.js";
 import { count, inSeconds, until, when } from "./format.js";
 import { live } from "./live.js";
 import { refetch } from "./operating.js";
+import { patternOf } from "./pattern.js";
 import { alerts, tiles } from "./tiles.js";
 
 const { project: name, id } = read({ project: "", id: "" });
 
 async function load() {
   const [{ at, items, missing }, task] = await Promise.all([
-    ask("/workload", { query: { pattern: name } }),
+    ask("/workload", { query: { pattern: patternOf(name) } }),
     ask("/task", { query: { project: name, id } }).catch((error) => {
       if (error.status !== 404) throw error;
       return error.message;
