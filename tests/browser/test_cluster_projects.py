@@ -354,6 +354,21 @@ def test_an_operation_is_reachable_by_keyboard_alone(page: Page, cluster: Browse
     assert cluster.web.project("keyed")["status"] == "STOP"
 
 
+def test_a_script_that_cannot_run_is_brought_back_and_that_is_told(
+    page: Page, cluster: BrowsedCluster
+) -> None:
+    cluster.make("cannot_run")
+    for script in ("no python", PLAIN):
+        assert page.request.put("/api/v1/projects/cannot_run/script", data={"script": script}).ok
+    open_page(page, "project?name=cannot_run")
+    page.get_by_role("button", name="bring back").nth(1).click()
+    dialog(page).get_by_role("button", name="Bring back").click()
+    expect(dialog(page)).to_contain_text("It is saved, but cannot run")
+    expect(dialog(page).locator(".fault").first).to_contain_text("line 1: ")
+    confirm(page, "Close")
+    assert cluster.web.project("cannot_run")["script"] == "no python"
+
+
 def test_a_version_of_a_script_is_compared_and_brought_back(
     page: Page, cluster: BrowsedCluster, picture: Picture
 ) -> None:

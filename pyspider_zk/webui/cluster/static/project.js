@@ -1,6 +1,6 @@
 import { editorPage, read, resultsPage } from "./address.js";
 import { ask } from "./api.js";
-import { dialog } from "./dialog.js";
+import { dialog, notice } from "./dialog.js";
 import { byId, h, lead, say } from "./dom.js";
 import { age, count, rate, since, until, when } from "./format.js";
 import { HistoryChart } from "./history.js";
@@ -53,7 +53,7 @@ async function compare(chosen) {
 
 async function bringBack(chosen) {
   const replaced = md5; // what is seen now
-  await dialog({
+  const done = await dialog({
     title: `Bring back the script of ${when(chosen.saved_at)}?`,
     content: h("p", {}, "It takes the place of the script that is there now, which stays among the versions. A project that runs gets the status CHECKING."),
     confirm: "Bring back",
@@ -64,6 +64,7 @@ async function bringBack(chosen) {
     },
   });
   page.refresh();
+  if (done?.error) await notice("It is saved, but cannot run", h("p", { class: "fault" }, done.error));
 }
 
 async function load() {
