@@ -189,6 +189,7 @@ def test_what_is_saved_elsewhere_is_run(editor: Page, web: Web) -> None:
         run(editor)
     assert "webdav_mode=true" in str(asked.value.post_data)
     expect(editor.locator("#log")).to_contain_text("on_start")
+    editor.keyboard.press("Control+s")
     webdav.click()
     expect(editor.locator("#script .CodeMirror-code")).to_contain_text("by WebDAV")
     expect(editor.locator("#state")).to_have_text("saved")

@@ -98,7 +98,7 @@ async function toggleWebdav() {
   if (!on && saved.isClean && saved.md5) await saved.tried(() => saved.load());
 }
 
-const KEYS = { s: () => saved.save(), enter: run };
+const KEYS = { s: () => isByWebdav() || saved.save(), enter: run };
 
 document.addEventListener("keydown", (event) => {
   const press = (event.ctrlKey || event.metaKey) && !event.shiftKey && !event.altKey && KEYS[event.key.toLowerCase()]; // S with Caps Lock
