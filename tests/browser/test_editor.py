@@ -408,6 +408,22 @@ def test_a_picture_is_seen(editor: Page, site: str) -> None:
     expect(editor.get_by_role("button", name="Selector helper")).to_be_hidden()
 
 
+def test_a_type_that_is_none_hides_no_page(editor: Page) -> None:
+    def typed(route: Route) -> None:
+        answer = route.fetch()
+        found = answer.json()
+        found["fetch_result"]["headers"] = {"Content-Type": "constructor"}
+        route.fulfill(response=answer, json=found)
+
+    run(editor)
+    editor.route("**/run", typed)
+    follow(editor)
+    tab(editor, "HTML")
+    expect(editor.locator("#html")).to_contain_text("Page /")
+    tab(editor, "Web")
+    expect(shown(editor).locator("pre")).to_have_text("This is constructor, which is not shown.")
+
+
 def test_json_is_laid_out(editor: Page, site: str) -> None:
     show(editor, f"{site}/x.json")
     expect(shown(editor).locator("pre")).to_have_text('{\n  "a": [\n    1\n  ]\n}')

@@ -65,10 +65,10 @@ export function goToLine(editor, number) {
   editor.focus();
 }
 
-/** Show code in colours, unless that would take long. */
+/** Show code in the colours of a media type, unless that would take long. */
 export function showCode(pre, text, mode) {
   if (text.length > MOST_COLOURED) pre.textContent = text;
-  else CodeMirror.runMode(text, mode, pre);
+  else CodeMirror.runMode(text, mode.includes("/") ? mode : "text/plain", pre); // a mode is also found by what is no type, such as "constructor"
 }
 
 export const pretty = (value) => JSON.stringify(value, null, 2);
