@@ -231,6 +231,20 @@ def test_the_page_says_that_a_batch_is_being_cancelled(page: Page, picture: Pict
     expect(page.locator("#detail").get_by_role("button", name="Cancelling…")).to_be_disabled()
 
 
+def test_a_batch_that_is_chosen_is_led_to(page: Page) -> None:
+    page.request.post("/api/v1/batches", data={"operation": "run", "names": ["blog"]})
+    page.set_viewport_size({"width": 1280, "height": 200})
+    open_page(page, "batches")
+    last = page.locator("#batches tbody button").last
+    last.click()
+    title = page.locator("#detail h2")
+    expect(title).to_be_focused()
+    expect(title).to_be_in_viewport()
+    page.locator("#detail").get_by_role("button", name="Close").click()
+    expect(page.locator("#detail")).to_be_hidden()
+    expect(last).to_be_focused()
+
+
 def test_a_press_on_next_outlives_a_list_that_grows(page: Page) -> None:
     change(page, "workload?*", lambda found, n: found.update(total=100 + n))
     open_page(page, "projects")

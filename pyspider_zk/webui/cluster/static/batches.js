@@ -3,7 +3,7 @@ import { ask, post } from "./api.js";
 import { about, ended, projects, state as stateOf, summary } from "./batch.js";
 import { progress } from "./charts.js";
 import { dialog, notice } from "./dialog.js";
-import { byId, h, say } from "./dom.js";
+import { byId, h, lead, say } from "./dom.js";
 import { count, plural, when } from "./format.js";
 import { live } from "./live.js";
 import { deletionWarning } from "./operating.js";
@@ -50,7 +50,9 @@ function go(offset) {
 }
 
 function choose(id) {
+  if (!id) document.querySelector("#batches .chosen button")?.focus(); // *Close* is about to vanish
   state.id = id;
+  opened = Boolean(id);
   write(state, DEFAULTS);
   page.refresh();
 }
@@ -73,8 +75,9 @@ const FACTS = {
 };
 
 let chosen = null;
+let opened = false; // a batch, which is to be led to
 let cancelling = ""; // the id of the batch that was cancelled here
-const title = h("h2", {});
+const title = h("h2", { tabindex: "-1" });
 const bar = h("div", {});
 const facts = Object.keys(FACTS).map((name) => h("span", { role: name === "State" && "status" }));
 const buttons = {
@@ -121,6 +124,8 @@ function detail(batch) {
   reasons.show(errors);
   more.hidden = batch.failed <= errors.length;
   say(more, `and ${plural(batch.failed - errors.length, "more project")}`);
+  if (opened) lead(title);
+  opened = false;
 }
 
 const page = live(load, show);
