@@ -325,6 +325,25 @@ def test_a_deletion_may_wait_for_pyspiders_24_hours(page: Page, cluster: Browsed
     assert cluster.web.project("waits") is not None
 
 
+def test_a_project_that_goes_takes_no_dialog_and_no_batch_with_it(
+    page: Page, cluster: BrowsedCluster
+) -> None:
+    cluster.make("goes")
+    open_page(page, "project?name=goes")
+    page.get_by_role("button", name="Delete").click()
+    cluster.web.drop_project("goes")
+    expect(page.locator("#unknown")).to_be_visible()
+    dialog(page).get_by_role("button", name="Cancel").click()
+    cluster.make("goes")
+    expect(page.locator("#unknown")).to_be_hidden()
+    page.get_by_role("button", name="Delete").click()
+    dialog(page).get_by_label("Type goes to confirm").fill("goes")
+    confirm(page, "Delete 1 project")
+    has_ended(page, "delete: 1 of 1 project done")
+    expect(page.locator("#unknown")).to_be_visible()
+    expect(page.locator("#batch")).to_be_visible()
+
+
 def tab_to(page: Page, wanted: Locator, key: str = "Tab") -> None:
     """Press a key until something has the focus, as who has no mouse must."""
     for _ in range(100):
