@@ -17,6 +17,7 @@ import click
 
 from pyspider_zk.cli.output import json_option
 from pyspider_zk.cli.target import client_of, of_cluster, target, user
+from pyspider_zk.client import Project
 from pyspider_zk.cluster.cluster_settings import CHOICES, NAMES, ClusterSettings, Maintenance
 from pyspider_zk.cluster.directory import Directory
 from pyspider_zk.cluster.event_log import EventLog
@@ -27,7 +28,7 @@ from pyspider_zk.cluster.rebalancing import Rebalancing, SlotMove
 from pyspider_zk.cluster.records import Cluster
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.config import Settings
-from pyspider_zk.errors import BadMessage, BadRequest
+from pyspider_zk.errors import BadMessage, BadRequest, ClusterError
 from pyspider_zk.projects.names import check_project_name
 from pyspider_zk.projects.rows import ACTIVE
 from pyspider_zk.projects.slots import slot_of
@@ -125,7 +126,7 @@ def pin(options: dict[str, Any], what: str, number: int) -> None:
     While it does not, the slot is elsewhere. All projects of a slot go with it.
     """
     with opened_cluster(options) as opened:
-        slot = _slot(opened.directory.read(), what)
+        slot = _slot(opened.directory.read(), what, options)
         opened.orders.pin(slot, number)
     click.echo(f"slot {slot} is pinned to member {number}")
 
@@ -137,7 +138,7 @@ def pin(options: dict[str, Any], what: str, number: int) -> None:
 def unpin(options: dict[str, Any], what: str) -> None:
     """Let a project's slot be at any scheduler."""
     with opened_cluster(options) as opened:
-        slot = _slot(opened.directory.read(), what)
+        slot = _slot(opened.directory.read(), what, options)
         opened.orders.unpin(slot)
     click.echo(f"slot {slot} may be anywhere")
 
@@ -243,11 +244,11 @@ def _show_moves(moves: list[SlotMove]) -> None:
     click.echo(f"{len(moves)} slots would move" if moves else "nothing would move")
 
 
-def _slot(cluster: Cluster, what: str) -> int:
+def _slot(cluster: Cluster, what: str, options: dict[str, Any]) -> int:
     """Return the slot that is named by its number or by a project.
 
     Raises:
-        BadRequest: there is no such slot, or no project can have that name.
+        BadRequest: there is no such slot, no project can have that name, or it names both.
     """
     slots = cluster.meta.slots
     if not what.isdecimal():
@@ -255,9 +256,25 @@ def _slot(cluster: Cluster, what: str) -> int:
             return slot_of(check_project_name(what), slots)
         except BadMessage as error:
             raise BadRequest(str(error)) from error
-    if len(what) > len(str(slots)) or int(what) >= slots:
+    digits = what.lstrip("0") or "0"
+    if len(digits) > len(str(slots)) or int(digits) >= slots:
         raise BadRequest(f"there is no slot {what[:20]}: the cluster has {slots}, from 0 on")
-    return int(what)
+    for project in _projects_named(what, options):
+        if project.slot != int(digits):
+            raise BadRequest(
+                f"{what} is also a project, in slot {project.slot}: say {project.slot} if that is"
+                f" meant, and 0{what} for slot {digits}"
+            )
+    return int(digits)
+
+
+def _projects_named(name: str, options: dict[str, Any]) -> list[Project]:
+    """Return the project of a name; none if no scheduler can be asked: a pin needs none."""
+    try:
+        with client_of(options) as client:
+            return client.projects(names=[name]).items
+    except ClusterError:
+        return []
 
 
 def _number(name: str, text: str) -> float:

@@ -256,6 +256,24 @@ def test_a_project_is_pinned_and_unpinned(
     assert cluster.ask("settings")["pins"] == []
 
 
+def test_a_number_that_is_also_a_project_elsewhere_pins_nothing(
+    page: Page, cluster: BrowsedCluster
+) -> None:
+    slot = slot_of("12", SLOTS)
+    assert slot != 12
+    cluster.make("12")
+    open_page(page, "steering")
+    page.get_by_label("Member", exact=True).fill("0")
+    page.get_by_label("Project or slot").fill("12")
+    press(page, "Pin…")
+    why = f"12 is also a project, in slot {slot}: say {slot} if that is meant, and 012 for slot 12."
+    expect(page.locator("#pin-fault")).to_have_text(why)
+    page.get_by_label("Project or slot").fill("012")
+    press(page, "Pin…")
+    confirm(page, "Pin slot 12")
+    expect(page.locator("#pins tbody tr")).to_have_count(1)
+
+
 @pytest.mark.parametrize(
     ("what", "number", "why"),
     [

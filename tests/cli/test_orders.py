@@ -122,6 +122,26 @@ def test_a_project_is_pinned_by_its_slot(ask: Ask, cluster: Settings, status) ->
     assert status()["settings"]["pins"] == {}
 
 
+def test_a_number_that_is_also_a_project_elsewhere_pins_nothing(
+    run: Run, live: LiveCluster, eventually: Callable[..., None]
+) -> None:
+    def told(*words: object, ends_with: int = 0) -> str:
+        result = run("--zookeeper", hosts(live.settings), *words)
+        assert result.exit_code == ends_with, result.output
+        return str(result.output)
+
+    slot = slot_of("12", live.settings.slots)
+    assert slot != 12
+    live.project("12")
+    eventually(lambda: '"name": "12"' in told("projects", "--json"))
+    why = f"12 is also a project, in slot {slot}: say {slot} if that is meant, and 012 for slot 12"
+    assert why in told("pin", 12, 0, ends_with=2)
+    assert why in told("unpin", 12, ends_with=2)
+    assert "slot 12 is pinned to member 0" in told("pin", "012", 0)
+    assert f"slot {slot} is pinned to member 0" in told("pin", slot, 0)
+    assert "slot 13 is pinned" in told("pin", 13, 0)
+
+
 @pytest.mark.parametrize("what", ["256", "99999999999999999999", "no project", ""])
 def test_what_is_neither_slot_nor_project_cannot_be_pinned(ask: Ask, what: str) -> None:
     ask("pin", what, 0, ends_with=2)

@@ -128,8 +128,11 @@ form.addEventListener("submit", async (event) => {
 
 /** The slot with this number, or of this project. */
 async function slotOf(what) {
-  const { slot } = /^\d+$/.test(what) ? { slot: Number(what) } : await ask(`/projects/${encodeURIComponent(what)}`);
+  if (!/^\d+$/.test(what)) return (await ask(`/projects/${encodeURIComponent(what)}`)).slot;
+  const slot = Number(what);
   if (slot >= last.slots) throw new Error(`There is no slot ${slot}: the cluster has ${last.slots}, from 0 on.`);
+  const { items: [project] } = await ask("/projects", { query: { pattern: what } }).catch(() => ({ items: [] })); // a pin needs no database
+  if (project && project.slot !== slot) throw new Error(`${what} is also a project, in slot ${project.slot}: say ${project.slot} if that is meant, and 0${what} for slot ${slot}.`);
   return slot;
 }
 
