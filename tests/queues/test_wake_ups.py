@@ -6,6 +6,7 @@ import pytest
 import umsgpack  # type: ignore[import-untyped]
 
 from pyspider_zk.projects.slots import slot_of
+from pyspider_zk.queues import redis_link, redis_wake_ups
 from pyspider_zk.queues.api import Message, Queues
 from pyspider_zk.queues.names import SLOT_WAKE_UPS, QueueKind, SlotQueue
 from pyspider_zk.queues.redis_wake_ups import HIGHEST, LATEST
@@ -14,6 +15,13 @@ from tests.support.stand_ins import DEADLINE
 
 NOW = 0.001
 TASK = {"taskid": "t", "project": "p", "url": "http://site.example/"}
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let who reads wait as long as the test does, on however busy a machine."""
+    monkeypatch.setattr(redis_wake_ups, "LONGEST_WAIT", DEADLINE)
+    monkeypatch.setattr(redis_link, "ANSWER_TIMEOUT", 2 * DEADLINE)
 
 
 def publish(queues: Queues, slot: int, kind: QueueKind = QueueKind.NEWTASK) -> None:

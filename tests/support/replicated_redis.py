@@ -22,8 +22,8 @@ from tests.support.waiting import eventually
 MASTER_NAME = "crawl"
 SENTINELS = 3
 QUORUM = 2
-DOWN_AFTER = 500  # milliseconds until a sentinel counts a server as down, once one is to be
-NEVER = 600_000  # until then: on a busy machine a server may be silent for seconds
+DOWN_AFTER = 500  # milliseconds until a sentinel counts a server as down, while one is to be
+NEVER = 600_000  # otherwise: on a busy machine a server may be silent for seconds
 
 
 class SentinelServer(Server):
@@ -113,10 +113,14 @@ class ReplicatedRedis:
 
     def await_failover(self) -> None:
         """Let the sentinels fail over; block until they name another master than the first."""
+        self._count_down_after(DOWN_AFTER)
+        eventually(lambda: self.state()["port"] != self.servers[0].port, "another master")
+        self._count_down_after(NEVER)
+
+    def _count_down_after(self, milliseconds: int) -> None:
         for sentinel in self.sentinels:
             with sentinel.client() as client:
-                client.sentinel_set(MASTER_NAME, "down-after-milliseconds", DOWN_AFTER)
-        eventually(lambda: self.state()["port"] != self.servers[0].port, "another master")
+                client.sentinel_set(MASTER_NAME, "down-after-milliseconds", milliseconds)
 
     def knows_all(self) -> bool:
         """Return whether each sentinel knows the others, and sees the replica connected."""
