@@ -97,6 +97,13 @@ class Crawl:
         with connected(self._settings) as connection:
             return sum(found[1] for found in connection.find_all(leases) if found)
 
+    def reports(self) -> int:
+        """Return how often the components told what they do so far."""
+        tree, components = Tree(self._settings.root), self.directory.read().components
+        told = [tree.component(kind, name) for kind, its in components.items() for name in its]
+        with connected(self._settings) as connection:
+            return sum(found[1] for found in connection.find_all(told) if found)
+
     def rpc(self, member: Member | None = None) -> ServerProxy:
         """Return the XML-RPC of a member, of any if none is named."""
         chosen = member or next(iter(self.directory.members().values()))

@@ -82,12 +82,12 @@ def test_a_task_costs_zookeeper_nothing_and_the_stock_web_ui_sees_all_of_them(
     for component in ("fetcher", "processor", "result-worker"):
         crawl.start(component)
     cluster = crawl.settled()
-    renewed, written = crawl.renewals(), zookeeper_writes()
+    told, written = crawl.renewals() + crawl.reports(), zookeeper_writes()
 
     crawl.run_projects(NAMES)
     crawl.wait_for(MANY)
     # The few: a component that joins late, and slots that move because they got projects.
-    few = zookeeper_writes() - written - (crawl.renewals() - renewed)
+    few = zookeeper_writes() - written - (crawl.renewals() + crawl.reports() - told)
     assert few <= 30 < MANY
 
     crawl.end()

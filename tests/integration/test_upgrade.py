@@ -63,7 +63,7 @@ def test_a_protocol_is_raised_while_a_crawl_goes_on(
     old = crawl.scheduler()
     workers = [crawl.start(component) for component in COMPONENTS]
     new = crawl.scheduler(program=newer)
-    crawl.settled()
+    crawl.settled(len(COMPONENTS))
     assert min(owned(crawl, old), owned(crawl, new)) > 0, "both versions own slots"
     crawl.run_projects(NAMES)
 
@@ -74,13 +74,13 @@ def test_a_protocol_is_raised_while_a_crawl_goes_on(
     assert "protocol 1, and 2 waits for " in said(crawl, newer, tmp_path, "status")[1]
 
     another = crawl.scheduler(program=newer)
-    crawl.settled()
+    crawl.settled(len(COMPONENTS))
     stop(old)
     successors = [crawl.start(component, program=newer) for component in COMPONENTS]
     for worker in workers:
         stop(worker)
     eventually(lambda: not crawl.directory.read().held_back_by())
-    crawl.settled()
+    crawl.settled(len(COMPONENTS))
     assert (
         "all speak a higher one: `pyspider-zk upgrade`" in said(crawl, newer, tmp_path, "status")[1]
     )
