@@ -990,7 +990,7 @@ def test_threads_that_claim_cancel_and_close_one_batch_leave_each_job_ended_once
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(300)
         assert not thread.is_alive()
 
     done = one.queue.batch("b").jobs[JobState.DONE].values()

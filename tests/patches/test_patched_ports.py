@@ -8,8 +8,8 @@ import socket
 import threading
 import tracemalloc
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
-from http.client import HTTPConnection
+from contextlib import closing, contextmanager, suppress
+from http.client import HTTPConnection, HTTPException
 from typing import Any
 
 import pytest
@@ -62,6 +62,13 @@ def ask(port: int, body: bytes = b"", **headers: str) -> tuple[int, bytes]:
         return answer.status, answer.read()
 
 
+def in_time(port: int, body: bytes = b"") -> tuple[int, bytes]:
+    """Return status and answer, 0 if it was cut off: a starved machine may drip as well."""
+    with suppress(OSError, HTTPException):
+        return ask(port, body)
+    return 0, b""
+
+
 def test_large_bodies_of_strangers_are_refused_before_they_are_kept() -> None:
     tracemalloc.start()
     try:
@@ -103,11 +110,11 @@ def test_large_bodies_take_turns_and_who_waits_too_long_is_told(
     monkeypatch.setattr(http_server, "LARGE_AT_ONCE", 1)
     with serving(limits=limits(head=0.3, body=60)) as port:
         with connected(port, HEAD + b"Content-Length: 2000000\r\n\r\n"):
-            assert ask(port, b"x" * 900_000) == (200, b"900000")
+            eventually(lambda: in_time(port, b"x" * 900_000) == (200, b"900000"))
             waiting = b"Expect: 100-continue\r\nContent-Length: 2000000\r\n\r\n"
             with connected(port, HEAD + waiting) as links:
                 assert b" 503 " in told(links[0])
-        assert ask(port, b"x" * 2_000_000) == (200, b"2000000")
+        eventually(lambda: in_time(port, b"x" * 2_000_000) == (200, b"2000000"))
 
 
 def test_a_head_and_a_body_that_drip_are_cut_off() -> None:
@@ -116,7 +123,7 @@ def test_a_head_and_a_body_that_drip_are_cut_off() -> None:
             assert is_cut_off(links[0])
         with connected(port, HEAD + b"Content-Length: 15000\r\n\r\n") as links:
             assert is_cut_off(links[0])
-        assert ask(port)[0] == 200
+        eventually(lambda: in_time(port)[0] == 200)
 
 
 def test_a_head_without_an_end_is_cut_off() -> None:
