@@ -93,7 +93,7 @@ def run(plan: RunPlan) -> int:
     _prepare(plan, faults)
     requests = plan.folder / "requests.jsonl"
     with Network([*SEATS, *ENSEMBLE]) as network, databases(plan.database, plan.folder) as urls:
-        write_config(plan.folder, network, urls)
+        write_config(plan.folder, network, urls, plan.leases)
         with GraphSite(HUB_ADDRESS, plan.pages, requests) as site:
             cluster = ChaosCluster(network, plan.folder, plan.leases)
             try:

@@ -9,11 +9,12 @@ import os
 import socket
 import struct
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from pyspider_zk.config import RENEWAL, Settings
 from pyspider_zk.local import programs
 from pyspider_zk.local.child import Child
 from tests.support.database_servers import PostgresServer
@@ -178,10 +179,11 @@ class SeatedScheduler:
 
 
 def _lease(lease: float | None) -> dict[str, str]:
-    """Return the settings of a lease that is not the default one: four renewals, as there."""
+    """Return the settings of a lease that is not the default one: four renewals at least."""
     if lease is None:
         return {}
-    return {"PYSPIDER_ZK_LEASE": f"{lease:g}", "PYSPIDER_ZK_RENEWAL": f"{lease / 4:g}"}
+    renewal = min(lease / 4, RENEWAL)  # moves go by it
+    return {"PYSPIDER_ZK_LEASE": f"{lease:g}", "PYSPIDER_ZK_RENEWAL": f"{renewal:g}"}
 
 
 def component(folder: Path) -> list[str]:
@@ -194,12 +196,19 @@ def component_child(name: str, command: str, folder: Path, logs: Path) -> Child:
     return Child(name, [*component(folder), command], logs / f"{name}.log", _environ(), folder)
 
 
-def write_config(folder: Path, network: Network, urls: DatabaseUrls) -> None:
-    """Write what all components read; the cluster's times are the product's defaults."""
+def write_config(
+    folder: Path, network: Network, urls: DatabaseUrls, leases: Sequence[float] = ()
+) -> None:
+    """Write what all components read; the cluster's times are the product's defaults.
+
+    Args:
+        leases: of the members, if not as long as by default; no session is shorter.
+    """
+    session = max([Settings.session, *leases])
     hosts = ",".join(f"{network.address(name)}:{CLIENT_PORT}" for name in ENSEMBLE)
     config: dict[str, Any] = {f"{kind}db": urls(kind) for kind in ("task", "project", "result")}
     config["message_queue"] = f"redis://{HUB_ADDRESS}:{REDIS_PORT}/0"
-    config["zookeeper"] = hosts
+    config["zookeeper"] = {"hosts": hosts, "session": session}
     config["data_path"] = str(folder)
     (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
 
