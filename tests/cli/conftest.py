@@ -25,6 +25,12 @@ Run = Callable[..., Result]
 MEMBER = Member("10.0.0.1:23333", "box-1", 11, "0.1.0", started=1000.0)
 
 
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let `status` wait for a ZooKeeper on however busy a machine."""
+    monkeypatch.setattr("pyspider_zk.cli.status.PATIENCE", 60.0)
+
+
 @pytest.fixture
 def process_state(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Undo what pyspider does to the process it runs in: logging, SIGTERM, module path."""

@@ -50,7 +50,7 @@ class Up:
             cwd=self.folder,
             capture_output=True,
             text=True,
-            timeout=100,
+            timeout=300,
             check=False,
         )
 
@@ -87,7 +87,7 @@ class Up:
 
     def end(self, number: signal.Signals = signal.SIGINT) -> int:
         self.process.send_signal(number)
-        return self.process.wait(100)
+        return self.process.wait(300)
 
     def left(self) -> list[str]:
         """Return the commands that still run."""
@@ -138,7 +138,7 @@ def test_a_cluster_runs_scales_ends_and_continues(up, eventually):
     eventually(lambda: up.names() == ["up-0", "up-1"])
     after = running_in(up.data)
     assert (after.zookeeper, after.message_queue) == (before.zookeeper, before.message_queue)
-    assert up.status()["epoch"] > 0
+    eventually(lambda: up.status().get("epoch", 0) > 0)
 
     assert up.run("scale", "1").returncode == 0
     assert up.end(signal.SIGTERM) == 0
