@@ -32,6 +32,12 @@ Eventually = Callable[..., None]
 
 
 @pytest.fixture(scope="module")
+def lease() -> float:
+    """Give a lease that ends long before the session does: a page tells of both."""
+    return 4.0
+
+
+@pytest.fixture(scope="module")
 def web(cluster: BrowsedCluster) -> Web:
     for number in range(12):
         cluster.web.add_project(f"p{number}", status="RUNNING")
