@@ -18,6 +18,7 @@ import pytest
 from pyspider.libs.http_server import bind
 
 from pyspider_zk.config import Settings
+from pyspider_zk.rendering import page
 from pyspider_zk.rendering.chromium import Chromium, chromium_program
 from pyspider_zk.rendering.renderer import Renderer
 from pyspider_zk.rendering.request import LISTENER
@@ -172,6 +173,12 @@ def renderer() -> Iterator[RendererPort]:
     with rendering() as renderer:
         renderer.render("http://127.0.0.1:1/")
         yield renderer
+
+
+@pytest.fixture
+def long_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait longer for what a page may still ask for: a starved machine is late with its timers."""
+    monkeypatch.setattr(page, "QUIET", 5.0)
 
 
 @pytest.fixture(scope="session")

@@ -96,6 +96,7 @@ def test_a_page_of_a_test_site_reaches_no_other_port_here(
     assert cluster_port.heard == []
 
 
+@pytest.mark.usefixtures("long_quiet")
 def test_the_attack_is_one(
     open_renderer: RendererPort, site: ScriptedSite, cluster_port: ClusterPort
 ) -> None:

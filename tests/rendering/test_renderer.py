@@ -2,11 +2,12 @@
 
 import pytest
 
+from pyspider_zk.rendering import page as rendered_page
 from tests.rendering.conftest import RendererPort, ScriptedSite, rendering
 
 pytestmark = pytest.mark.browser
 
-PATIENCE = 10  # seconds; a starved machine takes some to open a page
+PATIENCE = 30  # seconds; a starved machine takes some to open a page
 
 BUILT = """<!DOCTYPE html><title>built</title><div id="text">loading</div>
 <script>fetch("/data").then(answer => answer.text()).then(text => {
@@ -60,6 +61,7 @@ def test_the_script_runs_when_the_page_is_loaded(
     assert page["js_script_result"] == {"text": "told", "n": [1, None]}
 
 
+@pytest.mark.usefixtures("long_quiet")
 @pytest.mark.parametrize("when", [{}, {"js_run_at": "document-end"}])
 def test_what_the_script_causes_is_waited_for(
     renderer: RendererPort, site: ScriptedSite, when: dict[str, str]
@@ -87,6 +89,7 @@ def test_a_policy_of_the_page_does_not_keep_the_script_away(
         assert page["js_script_result"] == 2, when
 
 
+@pytest.mark.usefixtures("long_quiet")
 def test_a_script_at_the_start_runs_once_before_those_of_the_page(
     renderer: RendererPort, site: ScriptedSite
 ) -> None:
@@ -223,8 +226,9 @@ def test_a_page_that_comes_too_late_has_no_answer(
 
 
 def test_a_page_that_never_ends_is_taken_as_it_is(
-    renderer: RendererPort, site: ScriptedSite
+    renderer: RendererPort, site: ScriptedSite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(rendered_page, "GRACE", 30.0)
     url = site.page("/", "<p>there</p><script>setInterval(() => fetch('/'), 100)</script>")
     page = renderer.render(url, timeout=PATIENCE)
     assert page["status_code"] == 200

@@ -21,6 +21,7 @@ from tests.support.secured_servers import authority
 
 pytestmark = pytest.mark.browser
 
+START = 300  # seconds in which a browser has started, on however busy a machine
 SECRET = "correct horse battery"  # noqa: S105 - of these tests
 Fetch = Callable[..., Any]
 
@@ -31,7 +32,7 @@ def fetch(site: ScriptedSite) -> Iterator[Fetch]:
     url = site.page("/", "<script>document.write('built')</script>")
     with ExitStack() as stack:
 
-        def fetch(renderer: str, patience: float = 60, **settings: Any) -> Any:
+        def fetch(renderer: str, patience: float = START, **settings: Any) -> Any:
             fetcher = ClusterFetcher(None, None, settings=Settings(**settings))
             stack.callback(fetcher.close)
             fetcher.phantomjs_proxy = renderer
@@ -105,7 +106,7 @@ def test_a_renderer_that_starts_again_is_waited_for(
         asked = int(time.time())
         eventually(lambda: int(time.time()) > asked)  # proofs tell whole seconds
         with rendering(port=port, secret=secret):
-            assert page.result(60)["status_code"] == 200
+            assert page.result(START)["status_code"] == 200
 
 
 @contextmanager
@@ -134,7 +135,7 @@ def test_a_page_in_hand_of_a_renderer_that_ends_is_asked_for_again(
         page = threads.submit(fetch, f"127.0.0.1:{port}")
         eventually(lambda: "Failed to connect" in caplog.text or page.done(), within=60)
         with rendering(port=port):
-            assert page.result(60)["status_code"] == 200
+            assert page.result(START)["status_code"] == 200
         assert len(taken) == 1
 
 
