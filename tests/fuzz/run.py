@@ -17,7 +17,7 @@ from tests.fuzz.judge import LogReader, Memory, Question, mib, say, traces
 from tests.fuzz.target import Target, target
 
 LOOK = 2.0  # seconds between two looks at logs, memory and health
-HANGS = 60.0  # seconds without an answer, or without a page of a healthy project
+HANGS = 240.0  # seconds without an answer, or without a page of a healthy project
 FINISH = 180.0  # seconds until all pages of the healthy projects must be done
 SUSPECTS = 400  # inputs before a finding that are kept with it, of each surface
 PACE = {queues.NAME: 0.02, records.NAME: 0.1}
@@ -175,6 +175,15 @@ class ClusterWatch:
         elif (late := time.monotonic() - self._crawled) > HANGS:
             self.note("crawl", f"not every healthy project crawled a page in {late:.0f} s")
 
+    def ask_again(self) -> None:
+        """Ask everything until it is answered, however short the run was, or hangs."""
+        began = time.monotonic()
+        for question in self.questions:
+            while not (wrong := question.look()) and question.answered < began:
+                time.sleep(LOOK)
+            if wrong:
+                self.note(wrong, wrong)
+
     def note(self, signature: str, text: str) -> None:
         suspects = [each for feeder in self._feeders for each in list(feeder.latest)]
         self._findings.note(_without_numbers(signature), text, suspects)
@@ -298,6 +307,7 @@ def _finish(
         watch.note(lost, lost)
     for _ in range(2):  # the last record of a log waits for a second look
         watch.look()
+    watch.ask_again()
     verdict.memory.end = one_sample(one)
     for fault in verdict.memory.faults():
         watch.note(fault, fault)
