@@ -263,13 +263,13 @@ def test_with_login_to_change_everybody_looks_and_ann_changes(
         confirm(page, "Start 1 project")
         expect(page.locator("#batch")).to_contain_text("1 of 1 project done")
     with visit(chromium, readable, None) as page:
-        open_page(page, "tasks?project=mine")
+        open_page(page, "projects?q=mine")
         page.get_by_role("link", name="Log in").click()
         page.get_by_label("Name").fill("ann")
         page.get_by_label("Password").fill("secret")
         page.get_by_role("button", name="Log in").click()
         expect(page.get_by_title("your login")).to_have_text("ann")
-        assert page.url.endswith("/cluster/tasks?project=mine")
+        assert page.url.endswith("/cluster/projects?q=mine")
 
 
 def test_who_logs_in_by_the_page_has_a_session_with_a_role(
