@@ -20,6 +20,9 @@ OPEN = "/login"
 
 CHALLENGE = ("WWW-Authenticate", 'Basic realm="Login Required"')
 
+BACKGROUND = ("HTTP_X_REQUESTED_WITH", "fetch")
+"""What a page's reads have whose user has a session."""
+
 SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PROPFIND"})
 """The methods that change nothing."""
 
@@ -62,7 +65,7 @@ class Access:
         try:
             login = environ[LOGIN] = self._logins.find(environ)
         except WrongLogin as error:
-            return refuse(environ, start, HTTPStatus.UNAUTHORIZED, str(error), CHALLENGE)
+            return unauthorized(environ, start, str(error))
         except TooManyTries as error:
             after = ("Retry-After", str(error.wait))
             return refuse(environ, start, HTTPStatus.TOO_MANY_REQUESTS, str(error), after)
@@ -73,9 +76,9 @@ class Access:
     ) -> Iterable[bytes]:
         method = environ["REQUEST_METHOD"]
         if login is None and self._config.get("need_auth"):
-            return refuse(environ, start, HTTPStatus.UNAUTHORIZED, _NOBODY, CHALLENGE)
+            return unauthorized(environ, start, _NOBODY)
         if login is None and self._config.get("login_to_change") and method not in SAFE:
-            return refuse(environ, start, HTTPStatus.UNAUTHORIZED, _NOBODY_CHANGES, CHALLENGE)
+            return unauthorized(environ, start, _NOBODY_CHANGES)
         if login is not None and not login.role.may(needed_role(method, path)):
             detail = _NOT_ENOUGH[login.role].format(login.name)
             return refuse(environ, start, HTTPStatus.FORBIDDEN, detail)
@@ -95,6 +98,16 @@ def needed_role(method: str, path: str) -> Role:
 def full_path(environ: Mapping[str, Any]) -> str:
     """Return the path as the browser sent it, also below where WebDAV is mounted."""
     return f"{environ.get('SCRIPT_NAME', '')}{environ.get('PATH_INFO', '')}"
+
+
+def unauthorized(environ: "WSGIEnvironment", start: "StartResponse", detail: str) -> list[bytes]:
+    """Answer 401, with a challenge unless the page asks for none.
+
+    With one the browser would prompt for a password at each of the page's reads.
+    """
+    name, value = BACKGROUND
+    challenges = [] if environ.get(name) == value else [CHALLENGE]
+    return refuse(environ, start, HTTPStatus.UNAUTHORIZED, detail, *challenges)
 
 
 def refuse(

@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.error import HTTPError
+from urllib.parse import quote
 from urllib.request import urlopen
 
 import pytest
-from playwright.sync_api import Browser, Page, Request, expect
+from playwright.sync_api import Browser, Page, Request, Response, expect
 
 from pyspider_zk.webui.users import Role, change_users
 from tests.browser.cluster_page import (
@@ -103,6 +104,18 @@ def visit(chromium: Browser, url: str, who: dict[str, str] | None) -> Iterator[P
 def left(request: Request) -> bool:
     """Return whether a request failed because its page was left before the answer came."""
     return request.failure == "net::ERR_ABORTED"
+
+
+def challenges(response: Response) -> list[str]:
+    """Return the URL of an answer of the API to which the browser prompts for a password."""
+    asks = "www-authenticate" in response.headers
+    return [response.url] if asks and "/api/" in response.url else []
+
+
+def log_in(page: Page) -> None:
+    page.get_by_label("Name").fill("ann")
+    page.get_by_label("Password").fill("secret")
+    page.get_by_role("button", name="Log in").click()
 
 
 def started(page: Page) -> None:
@@ -265,11 +278,35 @@ def test_with_login_to_change_everybody_looks_and_ann_changes(
     with visit(chromium, readable, None) as page:
         open_page(page, "projects?q=mine")
         page.get_by_role("link", name="Log in").click()
-        page.get_by_label("Name").fill("ann")
-        page.get_by_label("Password").fill("secret")
-        page.get_by_role("button", name="Log in").click()
+        log_in(page)
         expect(page.get_by_title("your login")).to_have_text("ann")
         assert page.url.endswith("/cluster/projects?q=mine")
+
+
+@pytest.mark.parametrize("path", ["/cluster/projects?q=mine", "/cluster/editor?project=mine"])
+def test_a_page_says_that_its_session_has_ended_and_goes_on_in_the_next(
+    chromium: Browser, closed: str, path: str, picture: Picture
+) -> None:
+    with visit(chromium, closed, None) as page:
+        page.goto(f"/login/?next={quote(path)}")
+        log_in(page)
+        expect(page.get_by_title("your login")).to_have_text("ann")
+        challenged: list[str] = []
+        page.on("response", lambda each: challenged.extend(challenges(each)))
+        page.wait_for_load_state()
+        page.context.clear_cookies()  # as the browser does in the end
+        ended = page.locator("#ended")
+        expect(ended).to_be_visible()
+        check_accessibility(page)
+        picture(page, page.title().split()[0])
+        with page.expect_popup() as popup:
+            ended.get_by_role("link", name="Log in").click()
+        log_in(popup.value)
+        expect(popup.value.get_by_title("your login")).to_have_text("ann")
+        assert popup.value.url.endswith(path)
+        expect(ended).to_be_hidden()
+        expect(page.locator("#missing")).to_be_hidden()
+        assert challenged == []
 
 
 def test_who_logs_in_by_the_page_has_a_session_with_a_role(

@@ -103,6 +103,15 @@ def test_without_a_name_and_a_password_that_were_set_nobody_is_logged_in(
         assert answer.status_code == 401
 
 
+def test_what_a_page_reads_by_itself_makes_no_browser_prompt_for_a_password() -> None:
+    opened, by_itself = client(ANN | {"need_auth": True}), {"X-Requested-With": "fetch"}
+    for login in (None, ("ann", "wrong")):
+        with opened.get("/", auth=login, headers=by_itself) as answer:
+            assert (answer.status_code, "WWW-Authenticate" in answer.headers) == (401, False)
+        with opened.get("/", auth=login) as answer:
+            assert answer.headers["WWW-Authenticate"].startswith("Basic")
+
+
 def test_a_refused_head_is_answered_over_the_wire() -> None:
     config = ANN | {"need_auth": True}
     logins = Logins(all_accounts(config, dict), Throttle(lambda: 0.0), LoginSessions("k"))

@@ -13,7 +13,7 @@ from pyspider_zk.cluster.event_filter import EventGroup
 from pyspider_zk.cluster.events import EventKind
 from pyspider_zk.cluster.records import ComponentKind
 from pyspider_zk.tasks.filters import State
-from pyspider_zk.webui.logins import COOKIE, LOGIN
+from pyspider_zk.webui.logins import LOGIN
 from pyspider_zk.webui.users import Role
 
 PREFIX = "/cluster"
@@ -80,7 +80,7 @@ def _show(page: ClusterPage) -> str:
         user=login.name if login else "",
         looks_only=login is not None and login.is_viewer,
         edits=login.role.may(Role.ADMIN) if login else not config.get("login_to_change"),
-        has_session=COOKIE in request.cookies,
+        has_session=login is not None and "Authorization" not in request.headers,
         login_to_change=config.get("login_to_change"),
         cdn=config.get("cdn") or "/static/cdn/",
         ranges=RANGES,

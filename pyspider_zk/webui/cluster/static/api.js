@@ -4,6 +4,9 @@ const BASE = "/api/v1";
 const READ_TIMEOUT = 15000; // milliseconds
 const WRITE_TIMEOUT = 120000; // the browser may prompt for the password meanwhile
 
+// Who has a session logs in at a page: its end must not make the browser prompt for a password, at each read anew.
+const READ_HEADERS = "hasSession" in document.documentElement.dataset ? { "X-Requested-With": "fetch" } : {};
+
 /** An error that the API returned; the message is for people, `fields` says what is wrong by field. */
 export class Problem extends Error {
   constructor(status, detail, fields = {}) {
@@ -22,7 +25,8 @@ export const now = () => Date.now() / 1000 + ahead;
 export async function ask(path, { method = "GET", query = {}, body } = {}) {
   const given = Object.entries(query).filter(([, value]) => value !== "" && value !== undefined);
   const search = given.length ? `?${new URLSearchParams(given)}` : "";
-  const request = { method, signal: AbortSignal.timeout(method === "GET" ? READ_TIMEOUT : WRITE_TIMEOUT), headers: {} };
+  const [timeout, headers] = method === "GET" ? [READ_TIMEOUT, READ_HEADERS] : [WRITE_TIMEOUT, {}];
+  const request = { method, signal: AbortSignal.timeout(timeout), headers: { ...headers } };
   if (body !== undefined) {
     request.body = JSON.stringify(body);
     request.headers["Content-Type"] = "application/json";

@@ -1,4 +1,4 @@
-// The banner on every page while maintenance is on.
+// The banners on every page: while maintenance is on, and once the session has ended.
 
 import { ask } from "./api.js";
 import { byId, h } from "./dom.js";
@@ -46,11 +46,8 @@ async function lastOrder() {
 async function look() {
   const paused = byId("pause").dataset.paused === "true";
   if (!paused && !document.hidden) {
-    try {
-      await showMaintenance(await ask("/settings"));
-    } catch {
-      // the page itself says what does not answer
-    }
+    const fault = await ask("/settings").then(showMaintenance).catch((error) => error); // the page itself says what does not answer
+    byId("ended")?.toggleAttribute("hidden", fault?.status !== 401);
   }
   setTimeout(look, EVERY);
 }
