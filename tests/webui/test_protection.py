@@ -113,6 +113,15 @@ def test_the_log_and_events_tell_the_visitor_s_address(
     assert [event.data["peer"] for event in events] == ["203.0.113.1"]
 
 
+def test_the_login_page_says_how_to_log_out(ui: ClusterWebUI) -> None:
+    with served(ui, []) as client:
+        by_password = client.get("/login/", auth=("ann", "secret")).text
+        assert "close it to log out" in by_password
+        assert "/login/out" not in by_password
+        log_in(client, "203.0.113.1", "secret")
+        assert 'action="/login/out"' in client.get("/login/").text
+
+
 DEADLINE = 60.0
 LOGINS = {"need_auth": True, "webui_username": "ann", "webui_password": "secret"}
 VIEWER = Settings(viewer_username="eve", viewer_password="secret")  # noqa: S106 - of these tests

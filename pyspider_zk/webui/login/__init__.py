@@ -59,7 +59,9 @@ def _page(fault: str = "") -> str:
         login = _logins().find(request.environ)
     except (WrongLogin, TooManyTries):
         login = None
-    return render_template("login.html", fault=fault, login=login, target=_target())
+    by_basic = "Authorization" in request.headers
+    target = _target()
+    return render_template("login.html", fault=fault, login=login, by_basic=by_basic, target=target)
 
 
 def _target() -> str:
