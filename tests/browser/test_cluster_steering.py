@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Locator, Page, Route, expect
 
 from pyspider_zk.projects.slots import slot_of
-from tests.browser.cluster_page import check_accessibility, confirm, dialog, open_page
+from tests.browser.cluster_page import check_accessibility, confirm, dialog, forgive, open_page
 from tests.browser.conftest import BrowsedCluster, PageWatch, Web
 
 pytestmark = [pytest.mark.browser, pytest.mark.zk, pytest.mark.redis, pytest.mark.slow]
@@ -329,6 +329,27 @@ def test_settings_are_changed_and_what_cannot_be_is_told_at_the_field(
     expect(page.locator("#settings-told")).to_contain_text("Saved.")
     assert [each for each in watch.wrong if "422" not in each] == []
     watch.wrong.clear()
+
+
+def test_that_nobody_knows_whether_settings_were_saved_is_told(
+    page: Page, cluster: BrowsedCluster, watch: PageWatch
+) -> None:
+    def unanswered(route: Route) -> None:
+        if route.request.method == "GET":
+            route.fallback()
+        else:
+            route.fetch()
+            route.abort()
+
+    page.route("**/api/v1/settings", unanswered)
+    open_page(page, "steering")
+    page.get_by_label("Restart delay").fill("45")
+    press(page, "Save")
+    told = page.locator("#settings-told")
+    expect(told).to_contain_text("It is not known whether anything was changed")
+    expect(page.get_by_role("button", name="Save")).to_be_disabled()  # once the page knows
+    assert cluster.ask("settings")["restart_delay"] == 45
+    forgive(watch, "ERR_FAILED")
 
 
 def test_a_response_from_before_a_saving_does_not_undo_it_in_the_form(

@@ -134,6 +134,24 @@ def test_what_could_not_be_loaded_is_not_saved_over(
     forgive(watch, "503")
 
 
+def test_what_may_have_been_saved_is_saved_again(page: Page, web: Web, watch: PageWatch) -> None:
+    def unanswered(route: Route) -> None:
+        route.fetch()
+        route.fulfill(status=504)
+
+    open_editor(page, "unanswered")
+    write_script(page, PLAIN)
+    page.route("**/api/v1/projects/unanswered/script", unanswered, times=1)
+    page.get_by_role("button", name="Save", exact=True).click()
+    told = page.get_by_role("alert")
+    expect(told).to_contain_text("It is not known whether it was saved: the web UI returned 504")
+    expect(page.locator("#state")).to_have_text("unsaved")
+    assert web.project("unanswered")["script"] == PLAIN
+    save(page)
+    expect(told).to_be_hidden()
+    forgive(watch, "504")
+
+
 def test_a_project_that_is_gone_is_created_again(
     page: Page, web: Web, watch: PageWatch, request: pytest.FixtureRequest
 ) -> None:

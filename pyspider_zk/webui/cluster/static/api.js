@@ -18,6 +18,9 @@ export class Problem extends Error {
 
 const ahead = Number(document.documentElement.dataset.now) - Date.now() / 1000; // of the browser's clock, in seconds
 
+/** Tell whether what was asked for may have been done all the same; the API says 503 also if a write got no answer. */
+export const isUnclear = ({ status }) => status < 400 || status >= 500;
+
 /** The time by the clock of the web UI, seconds since the epoch; the browser's may be wrong. */
 export const now = () => Date.now() / 1000 + ahead;
 

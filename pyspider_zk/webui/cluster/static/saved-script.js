@@ -1,7 +1,7 @@
 // The script in the editor and the saved one: loading, saving, and what somebody else has saved meanwhile.
 
 import { projectPage } from "./address.js";
-import { ask } from "./api.js";
+import { ask, isUnclear } from "./api.js";
 import { byId, h, say } from "./dom.js";
 import { when } from "./format.js";
 import { askPyspider } from "./pyspider.js";
@@ -86,7 +86,9 @@ export class SavedScript {
     this.isSaving = false;
   }
 
-  async refused({ status, message }) {
+  async refused(error) {
+    const { status, message } = error;
+    if (isUnclear(error)) return this.tell(`It is not known whether it was saved: ${message}. Save it again.`);
     if (status !== 409) return this.tell(`Not saved: ${message}`);
     const choice = (text, press) => h("button", { type: "button", onclick: press }, text);
     const there = await this.stored().catch(() => null); // null: it cannot be had now

@@ -1,7 +1,7 @@
 // The form of the cluster-wide settings. What somebody types stays while the page is updated.
 // It fires "saved": a response that was asked for before is out of date then.
 
-import { post } from "./api.js";
+import { isUnclear, post } from "./api.js";
 import { byId, say } from "./dom.js";
 
 const form = byId("settings");
@@ -59,7 +59,8 @@ async function send() {
   } catch (error) {
     blame(error.fields ?? {});
     const known = fields.some((field) => error.fields?.[field.name]);
-    say(told, known ? "Nothing was changed: see the field." : `Nothing was changed: ${error.message}`);
+    const outcome = isUnclear(error) ? "It is not known whether anything was changed" : "Nothing was changed";
+    say(told, `${outcome}: ${known ? "see the field." : error.message}`);
   }
   check();
 }
