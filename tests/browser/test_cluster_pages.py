@@ -169,6 +169,81 @@ def test_a_paused_page_stays_as_it_is_and_says_so(page: Page, cluster: BrowsedCl
     expect(page.locator("#projects tbody tr")).to_have_count(1)
 
 
+SLOW = """
+    window.asked = [];
+    window.really = fetch;
+    window.fetch = async (url, request) => {
+      if (!url.includes("/%s")) return really(url, request);
+      asked.push(Date.now());
+      throw new DOMException("", "TimeoutError");
+    };
+"""
+
+
+def test_what_answers_too_late_is_asked_ever_less_often_until_it_answers(page: Page) -> None:
+    page.clock.install(time=0)
+    page.clock.pause_at(1000)
+    page.add_init_script(SLOW % "overview")
+    page.goto("/cluster/")
+    expect(page.locator("#missing")).to_contain_text("the web UI does not answer in time")
+    page.clock.run_for(200_000)
+    asked = page.evaluate("asked.map((at) => (at - asked[0]) / 1000)")
+    assert asked == [0, 4, 12, 28, 60, 120, 180]
+    page.evaluate("() => { fetch = really; }")
+    page.clock.run_for(40_000)
+    expect(page.locator("#missing")).to_be_hidden()
+    with page.expect_request("**/api/v1/overview"):
+        page.clock.run_for(2000)
+
+
+def test_a_history_that_comes_too_late_is_asked_for_again_in_a_minute(
+    page: Page, eventually: Eventually
+) -> None:
+    page.clock.install()
+    page.add_init_script(SLOW % "history")
+    page.goto("/cluster/?span=day")
+    expect(page.locator("#missing")).to_contain_text("the history: the web UI does not answer")
+    expect(page.locator("#chart")).to_contain_text("Not known.")
+    with page.expect_response("**/api/v1/overview"):
+        page.clock.run_for(2000)
+    assert page.evaluate("asked.length") == 1
+    page.clock.run_for(60_000)
+    eventually(lambda: page.evaluate("asked.length") > 1)
+
+
+def test_whoever_returns_to_a_page_sees_what_it_knows_until_it_is_old(page: Page) -> None:
+    asked: list[str] = []
+
+    def left_meanwhile(route: Route) -> None:
+        look(page, hidden=True)
+        look(page, hidden=False)
+        route.continue_()
+
+    page.clock.install()
+    page.on("request", lambda request: asked.append(request.url))
+    page.route("**/api/v1/results?*", left_meanwhile, times=1)
+    page.goto("/cluster/results?project=news")
+    expect(page.locator("#results tbody tr")).to_have_count(2)
+    look(page, hidden=False)
+    look(page, hidden=True)
+    page.clock.run_for(60_000)
+    page.evaluate("fetch('/api/v1/settings').then(() => null)")  # comes after what was asked
+    assert sum("/api/v1/results" in url for url in asked) == 1
+    with page.expect_request("**/api/v1/results?*"):
+        look(page, hidden=False)
+
+
+def look(page: Page, *, hidden: bool) -> None:
+    """Turn to the page's tab, or away from it."""
+    page.evaluate(
+        """hidden => {
+            Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
+            document.dispatchEvent(new Event("visibilitychange"));
+        }""",
+        hidden,
+    )
+
+
 def change(page: Page, path: str, how: Callable[[dict[str, Any], int], None]) -> None:
     """Let a page see answers of the API that differ from one another."""
     numbers = count(1)

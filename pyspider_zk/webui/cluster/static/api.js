@@ -3,6 +3,7 @@
 const BASE = "/api/v1";
 const READ_TIMEOUT = 15000; // milliseconds
 const WRITE_TIMEOUT = 120000; // the browser may prompt for the password meanwhile
+const SELDOM = 60000; // milliseconds
 
 // Who has a session logs in at a page: its end must not make the browser prompt for a password, at each read anew.
 const READ_HEADERS = "hasSession" in document.documentElement.dataset ? { "X-Requested-With": "fetch" } : {};
@@ -21,6 +22,9 @@ const ahead = Number(document.documentElement.dataset.now) - Date.now() / 1000; 
 /** Tell whether what was asked for may have been done all the same; the API says 503 also if a write got no answer. */
 export const isUnclear = ({ status }) => status < 400 || status >= 500;
 
+/** The milliseconds until the next of reads that follow one another: more after each that came too late, for the web UI may still be at it. */
+export const pace = (wait, every, fault) => (fault?.isSlow ? Math.max(every, Math.min(2 * wait, SELDOM)) : every);
+
 /** The time by the clock of the web UI, seconds since the epoch; the browser's may be wrong. */
 export const now = () => Date.now() / 1000 + ahead;
 
@@ -38,8 +42,8 @@ export async function ask(path, { method = "GET", query = {}, body } = {}) {
   try {
     response = await fetch(`${BASE}${path}${search}`, request);
   } catch (error) {
-    const slow = error.name === "TimeoutError";
-    throw new Problem(0, slow ? "the web UI does not answer in time" : "the web UI itself does not answer");
+    const isSlow = error.name === "TimeoutError";
+    throw Object.assign(new Problem(0, isSlow ? "the web UI does not answer in time" : "the web UI itself does not answer"), { isSlow });
   }
   const answer = await response.json().catch(() => null);
   if (!response.ok) throw new Problem(response.status, answer?.detail ?? `the web UI returned ${response.status}`, answer?.errors?.json);

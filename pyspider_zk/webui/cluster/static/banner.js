@@ -1,6 +1,6 @@
 // The banners on every page: while maintenance is on, and once the session has ended.
 
-import { ask } from "./api.js";
+import { ask, pace } from "./api.js";
 import { byId, h } from "./dom.js";
 import { when } from "./format.js";
 
@@ -16,6 +16,7 @@ export const MODES = {
 };
 
 let shown = "off";
+let wait = EVERY;
 
 /** Show the banner if these settings of the cluster have maintenance on; hide it if not. */
 export async function showMaintenance({ maintenance: mode }) {
@@ -48,8 +49,9 @@ async function look() {
   if (!paused && !document.hidden) {
     const fault = await ask("/settings").then(showMaintenance).catch((error) => error); // the page itself says what does not answer
     byId("ended")?.toggleAttribute("hidden", fault?.status !== 401);
+    wait = pace(wait, EVERY, fault);
   }
-  setTimeout(look, EVERY);
+  setTimeout(look, wait);
 }
 
 look();

@@ -1,6 +1,6 @@
 // Who else works at a script: it knows of it by the events of runs and saves.
 
-import { ask, now } from "./api.js";
+import { ask, now, pace } from "./api.js";
 import { say } from "./dom.js";
 import { age } from "./format.js";
 
@@ -25,6 +25,12 @@ export function tellColleagues(badge, project, me) {
     badge.hidden = !names.length;
   }
 
-  const turn = () => look().catch(() => show([], "")).then(() => setTimeout(turn, EVERY)); // what a save needs to know, it asks itself
-  turn();
+  async function turn(wait) {
+    const fault = await look().catch((error) => error);
+    if (fault) show([], ""); // what a save needs to know, it asks itself
+    const next = pace(wait, EVERY, fault);
+    setTimeout(turn, next, next);
+  }
+
+  turn(EVERY);
 }

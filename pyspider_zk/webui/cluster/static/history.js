@@ -33,19 +33,21 @@ export class HistoryChart {
     this.changed?.();
   }
 
-  /** Ask for the history if it is shown and a minute old; return what is missing. */
+  /** Ask for the history if it is shown and a minute old, or came too late a minute ago; return what is missing. */
   async load() {
     const { span } = this.state;
     if (span === "hour") return [];
     if (this.known.span === span && Date.now() - this.known.asked < FRESH) return this.known.missing;
+    const asked = Date.now();
     try {
-      const asked = Date.now();
       const data = await ask("/history", { query: { span, project: this.project } });
       const { marks, missing } = this.project ? { marks: [], missing: [] } : await events(data.at);
       this.known = { span, asked, data, marks, missing };
       return missing;
     } catch (error) {
-      return [`the history: ${error.message}`];
+      const missing = [`the history: ${error.message}`];
+      if (error.isSlow) this.known = { ...(this.known.span === span && this.known), span, asked, missing };
+      return missing;
     }
   }
 
@@ -57,7 +59,7 @@ export class HistoryChart {
     if (span === "hour") {
       const minute = Math.floor(at / 60) * 60;
       this.chart.show(hour && { ...hour, at: minute - (MINUTES - 1) * 60, step: 60 }, words);
-    } else if (this.known.span !== span) {
+    } else if (this.known.span !== span || !data) {
       this.chart.show(null);
     } else {
       this.chart.show(data, words, marks.filter((each) => each.at >= data.at && each.at < data.at + data.step * data.success.length));

@@ -1,5 +1,6 @@
 // Updates of a page, and the display of its age and of what is missing.
 
+import { pace } from "./api.js";
 import { byId, differs, h, say } from "./dom.js";
 import { age } from "./format.js";
 
@@ -11,19 +12,18 @@ const OLD = 10; // seconds more than that; older is not "live"
  *
  * load() returns data; its `missing`, or the error, is shown at the top of the page. The age is that
  * of the last response in which nothing was missing, or the data's own, `read`. every: milliseconds between a response and the
- * next request.
+ * next request; after a time-out they are more.
  */
 export function live(load, show, every = EVERY) {
-  const state = { paused: false, at: null, some: false, missing: [], asking: false, again: false, changed: false, timer: 0 };
+  const state = { paused: false, at: null, some: false, missing: [], asking: false, again: false, changed: false, due: false, wait: every, timer: 0 };
   const pause = byId("pause");
 
   async function turn() {
     clearTimeout(state.timer);
-    if (state.asking) {
-      state.again = true; // the query has changed meanwhile
-      return;
-    }
+    if (state.asking) return;
+    let fault;
     state.asking = true;
+    state.due = false;
     try {
       const data = await load();
       if (!state.again) {
@@ -34,22 +34,25 @@ export function live(load, show, every = EVERY) {
         show(data);
       }
     } catch (error) {
+      fault = error;
       state.missing = [error.message];
       if (!("status" in error)) console.error(error);
     }
     state.asking = false;
+    state.wait = pace(state.wait, every, fault);
     showAge();
     if (state.again) {
       state.again = false;
       turn();
     } else {
-      state.timer = setTimeout(next, every);
+      state.timer = setTimeout(next, state.wait);
     }
   }
 
+  /** Ask, or once somebody looks again. */
   function next() {
-    if (!state.paused && !document.hidden) turn();
-    else state.timer = setTimeout(next, every);
+    state.due = state.paused || document.hidden;
+    if (!state.due) turn();
   }
 
   function showAge() {
@@ -72,7 +75,7 @@ export function live(load, show, every = EVERY) {
     else turn();
   });
   document.addEventListener("visibilitychange", () => {
-    if (!document.hidden && !state.paused) turn();
+    if (state.due) next();
   });
   setInterval(showAge, 1000);
   turn();
@@ -80,6 +83,7 @@ export function live(load, show, every = EVERY) {
     /** Request at once; the query may have changed. */
     refresh() {
       state.changed = true;
+      state.again = state.asking; // what is on its way answers the query before
       turn();
     },
   };
