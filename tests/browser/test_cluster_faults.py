@@ -210,12 +210,22 @@ def test_a_killed_scheduler_is_suspect_until_another_has_its_slots(
 def test_without_zookeeper_the_page_says_so_and_shows_what_it_knows(
     page: Page, cluster: BrowsedCluster, picture: Picture, watch: PageWatch
 ) -> None:
+    stray = "/pages/members/note"
+    with zookeeper_of(cluster) as client:
+        client.create(stray, b"")
+    cluster.web.change_project("p0", rate="fast")
+    cluster.look()
     open_page(page, "")
     expect(page.locator("#members tbody tr")).to_have_count(2)
+    quarantine, unreadable = page.locator("#quarantine"), page.locator("#unreadable")
+    expect(quarantine).to_contain_text("rate must be a number")
+    expect(unreadable).to_contain_text(stray)
     cluster.zookeeper.stop()
     try:
         missing = page.locator("#missing")
         expect(missing).to_contain_text("ZooKeeper at 127.0.0.1")
+        expect(quarantine).to_be_visible()
+        expect(unreadable).to_be_visible()
         expect(page.locator("#members tbody tr")).to_have_count(2)
         expect(page.locator("#queues tbody tr")).to_have_count(7)
         expect(page.locator("#freshness")).to_contain_text("partial")
@@ -235,6 +245,10 @@ def test_without_zookeeper_the_page_says_so_and_shows_what_it_knows(
         cluster.zookeeper.start()
     expect(page.locator("#missing")).to_be_hidden()
     expect(page.locator("#projects tbody tr")).to_have_count(12)
+    with zookeeper_of(cluster) as client:
+        client.delete(stray)
+    cluster.web.change_project("p0", rate=10)
+    cluster.look()
     forgive(watch, "503")
 
 

@@ -454,6 +454,31 @@ def test_what_is_known_of_a_slot_is_reachable_by_keys_and_by_touch(page: Page) -
     expect(told).to_have_text("there are slots 0 to 255")
 
 
+def test_the_latest_tries_stay_while_no_scheduler_answers(page: Page) -> None:
+    away: list[str] = []
+
+    def answered(found: dict[str, Any], _: int) -> None:
+        if away:
+            found |= {"items": [], "missing": away}
+
+    change(page, "tries?*", answered)
+    open_page(page, "tasks?project=news")
+    tries = page.locator("#tries tbody tr")
+    before = tries.count()
+    assert before
+    away.append("no scheduler can be reached")
+    missing = page.locator("#missing")
+    expect(missing).to_have_text(
+        "Missing: no scheduler can be reached. Below is the last known data."
+    )
+    expect(tries).to_have_count(before)
+    page.get_by_label("Project").fill("nothing")
+    expect(missing).to_contain_text("Below is the previous data.")
+    expect(page.locator("#empty")).to_be_hidden()
+    away.clear()
+    expect(page.locator("#empty")).to_be_visible()
+
+
 # -- single pages ----------------------------------------------------------------------------
 
 

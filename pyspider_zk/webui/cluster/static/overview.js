@@ -68,12 +68,12 @@ function show(data) {
     members.show(data.members.map((each) => ({ ...each, evicted: data.settings.evicted.includes(each.number) })));
     const kinds = Object.entries(data.components);
     components.show(kinds.flatMap(([kind, found]) => found.map((each) => ({ ...each, kind }))));
+    list(quarantine, data.quarantine);
+    list(unreadable, data.unreadable);
   }
   if (data.queues) {
     queues.show([...data.queues, { name: "dead letters", length: data.dead_letters, oldest: null }]);
   }
-  list(quarantine, data.quarantine);
-  list(unreadable, data.unreadable);
   chart.show(data.throughput, data.at);
 }
 

@@ -1,5 +1,5 @@
 import { bind, projectPage, read, taskPage, write } from "./address.js";
-import { ask, now } from "./api.js";
+import { Problem, ask, now } from "./api.js";
 import { byId, say } from "./dom.js";
 import { count, plural, when } from "./format.js";
 import { live } from "./live.js";
@@ -27,12 +27,19 @@ let search = null;
 
 // The latest tries are shown until something is looked for.
 const page = live(
-  () => (isSearch() ? { items: [], missing: [], read: search?.read } : ask("/tries", { query: { project: state.project, limit: TRIES } })),
-  ({ items, missing }) => {
+  () => (isSearch() ? { items: [], missing: [], read: search?.read } : latest()),
+  ({ items }) => {
     tries.show(items);
-    byId("empty").hidden = isSearch() || items.length > 0 || missing.length > 0;
+    byId("empty").hidden = isSearch() || items.length > 0;
   },
 );
+
+/** Return the latest tries; none while something is missing is no answer, and what is known stays. */
+async function latest() {
+  const found = await ask("/tries", { query: { project: state.project, limit: TRIES } });
+  if (found.missing.length && !found.items.length) throw new Problem(503, found.missing.join("; "));
+  return found;
+}
 
 // --- the search ---
 
