@@ -454,6 +454,14 @@ def test_what_is_known_of_a_slot_is_reachable_by_keys_and_by_touch(page: Page) -
     expect(told).to_have_text("there are slots 0 to 255")
 
 
+def test_all_is_well_though_the_history_is_not_known(page: Page) -> None:
+    change(page, "overview", lambda found, _: found.update(alerts=[], missing=[]))
+    change(page, "events/archive?*", lambda found, _: found.update(missing=["it is away"]))
+    page.goto("/cluster/?span=day")
+    expect(page.locator("#missing")).to_contain_text("it is away")
+    expect(page.locator("#alerts")).to_have_text("All is well.")
+
+
 def test_the_latest_tries_stay_while_no_scheduler_answers(page: Page) -> None:
     away: list[str] = []
 

@@ -52,7 +52,7 @@ const unreadable = new Table(byId("unreadable"), [
 
 function show(data) {
   at = data.at;
-  alerts(data.alerts, data.missing.length === 0);
+  alerts(data.alerts, data.isWhole);
   if (data.members) {
     const sum = (name) => data.members.reduce((all, each) => all + each[name], 0);
     tiles([
@@ -122,7 +122,7 @@ function newLine(kind) {
 
 async function load() {
   const [data, missing] = await Promise.all([ask("/overview"), chart.load()]);
-  return { ...data, missing: [...data.missing, ...missing] };
+  return { ...data, isWhole: !data.missing.length, missing: [...data.missing, ...missing] };
 }
 
 const DEFAULTS = { span: "hour" };
