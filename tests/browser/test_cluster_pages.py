@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from playwright.sync_api import Browser, Page, Route, expect
+from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 from pyspider_zk.cluster.orders import Orders
 from pyspider_zk.cluster.tree import Tree
@@ -333,6 +333,49 @@ def test_a_press_on_next_outlives_a_list_that_grows(page: Page) -> None:
     expect(page.locator("#pager")).to_contain_text(re.compile(r"of 1(0[2-9]|[1-9]\d)"))
     page.mouse.up()
     expect(page).to_have_url(re.compile("offset=50$"))
+
+
+@pytest.mark.parametrize("used", [Locator.hover, lambda each: each.press("Shift")])
+def test_rows_that_somebody_uses_keep_their_places(
+    page: Page, used: Callable[[Locator], None]
+) -> None:
+    turned: list[bool] = []
+
+    def turn(found: dict[str, Any], _: int) -> None:
+        found["items"].sort(key=lambda each: each["name"], reverse=bool(turned))
+        if turned:
+            found["items"][0]["name"] = "new"
+
+    change(page, "workload?*", turn)
+    open_page(page, "projects")
+    names = page.locator("#projects tbody td.first")
+    *rest, last = names.all_inner_texts()
+    run = page.get_by_role("button", name=f"run {rest[0]}", exact=True)
+    used(run)
+    turned.append(True)
+    expect(names).to_have_text([*rest, "new"])
+    page.get_by_label("Search").focus()
+    page.get_by_label("Search").hover()
+    expect(names).to_have_text(["new", *reversed(rest)])
+    assert last not in names.all_inner_texts()
+
+
+def test_a_row_that_moves_keeps_the_focus(page: Page) -> None:
+    turned: list[bool] = []
+
+    def turn(found: dict[str, Any], _: int) -> None:
+        found["items"].sort(key=lambda each: each["name"], reverse=bool(turned))
+
+    change(page, "workload?*", turn)
+    open_page(page, "projects")
+    names = page.locator("#projects tbody td.first")
+    before = names.all_inner_texts()
+    box = page.get_by_role("checkbox", name=f"select {before[-1]}", exact=True)
+    box.click()
+    page.get_by_label("Search").hover()
+    turned.append(True)
+    expect(names).to_have_text(before[::-1])
+    expect(box).to_be_focused()
 
 
 def test_a_page_behind_the_lists_end_leads_to_the_first(page: Page) -> None:

@@ -251,6 +251,7 @@ def test_what_a_run_failed_for_is_told_with_the_reason_and_can_be_retried(
     page.get_by_role("link", name="Details").click()
     expect(page.locator("#detail tbody")).to_contain_text("idle")
     picture(page, "failed")
+        expect(cell).to_be_focused()
     first = page.url
     page.get_by_role("button", name="Retry 1 failed project").click()
     confirm(page, "Retry 1 project")

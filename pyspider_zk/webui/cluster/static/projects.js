@@ -76,7 +76,12 @@ const filter = () => ({ pattern: pattern(), group: state.group, status: state.st
 // Ages rise as time stamps fall.
 const SORTS = { oldest_due: "-due_since", "-oldest_due": "due_since" };
 
-const page = live(() => ask("/workload", { query: { ...filter(), trouble: state.trouble, sort: SORTS[state.sort] ?? state.sort, offset: state.offset, limit: SIZE } }), show);
+async function load() {
+  const query = { ...filter(), trouble: state.trouble, sort: SORTS[state.sort] ?? state.sort, offset: state.offset, limit: SIZE };
+  return { ...(await ask("/workload", { query })), view: JSON.stringify(query) };
+}
+
+const page = live(load, show);
 
 function go(offset) {
   state.offset = offset;
@@ -94,7 +99,7 @@ function show(data) {
   last = data;
   if (!pager(data, SIZE, go)) return;
   selection.list(data.items.map((each) => each.name), state.trouble ? 0 : data.total); // no batch knows of troubles
-  table.show(data.items, (each) => (selection.has(each.name) ? "chosen" : ""));
+  table.show(data.items, (each) => (selection.has(each.name) ? "chosen" : ""), data.view);
   const filtered = state.trouble || Object.values(filter()).some(Boolean);
   say(byId("empty"), filtered ? "No project matches." : "There are no projects yet.");
 }

@@ -38,15 +38,20 @@ export class Table {
     });
   }
 
-  show(items, rowClass = () => "") {
-    const rows = items.map((item) => {
+  /** view: by what the items were chosen and sorted; as long as it stays, rows that are used keep their places. */
+  show(items, rowClass = () => "", view = null) {
+    const found = items.map((item) => {
       const key = String(this.key(item));
       const row = this.rows.get(key) ?? this.newRow();
       row.element.className = rowClass(item);
       this.columns.forEach((column, place) => update(row.cells[place], column.show(item)));
       return [key, row];
     });
+    const isHeld = view !== null && view === this.view && this.isUsed();
+    this.view = view;
+    const rows = isHeld ? held([...this.rows.keys()], found) : found;
     this.rows = new Map(rows);
+    const focused = document.activeElement;
     const kept = new Set(rows.map(([, row]) => row.element));
     for (const element of [...this.body.children]) if (!kept.has(element)) element.remove();
     let place = this.body.firstChild;
@@ -54,6 +59,12 @@ export class Table {
       if (row.element === place) place = place.nextSibling;
       else this.body.insertBefore(row.element, place);
     }
+    if (this.body.contains(focused)) focused.focus({ preventScroll: true }); // a row that is moved loses it
+  }
+
+  /** Whether somebody points at a row, or is in one by keyboard. */
+  isUsed() {
+    return this.body.matches(":hover") || this.body.contains(document.querySelector(":focus-visible"));
   }
 
   newRow() {
@@ -64,6 +75,14 @@ export class Table {
     }));
     return { cells, element: h("tr", { role: "row" }, cells.map((cell) => cell.element)) };
   }
+}
+
+/** Rows in the places that they have: those that are new take the places of those that are gone, and the end. */
+function held(keys, found) {
+  const rows = new Map(found);
+  const fresh = found.filter(([key]) => !keys.includes(key));
+  const placed = keys.map((key) => (rows.has(key) ? [key, rows.get(key)] : fresh.shift()));
+  return [...placed.filter(Boolean), ...fresh];
 }
 
 /** A menu for small screens, where rows are cards and there are no headings to click. */
@@ -89,10 +108,12 @@ function update(cell, value) {
   const sign = given.sign ?? JSON.stringify([given.text, given.cls, given.title, given.href]);
   if (cell.sign === sign) return;
   cell.sign = sign;
+  const hasFocus = cell.element.contains(document.activeElement);
   cell.element.className = [cell.column.cls, given.cls].filter(Boolean).join(" ");
   if (given.title) cell.element.title = given.title;
   else cell.element.removeAttribute("title");
   if (given.node) cell.element.replaceChildren(given.node());
   else if (given.href) cell.element.replaceChildren(h("a", { href: given.href }, given.text));
   else say(cell.element, given.text);
+  if (hasFocus) cell.element.querySelector("button, a, input, summary")?.focus({ preventScroll: true });
 }
