@@ -73,6 +73,27 @@ def test_filters_and_order_stay_in_the_address(
     assert names(page) == ["filter_on"]
 
 
+BATCHES = "**/api/v1/batches"
+
+
+def hold_back(page: Page, press: Callable[[], None]) -> Route:
+    """Give the request for a batch that a press sends; it waits, those after it do not."""
+    found: list[Route] = []
+    page.route(BATCHES, lambda route: found.append(route), times=1)
+    with page.expect_request(BATCHES):
+        press()
+    page.evaluate("0")  # it is routed after it was seen
+    (route,) = found
+    return route
+
+
+def answer(page: Page, route: Route) -> None:
+    """Let a request go on, and the page have its answer."""
+    with page.expect_response(BATCHES):
+        route.continue_()
+    page.evaluate("fetch('/api/v1/settings').then((each) => each.text())")
+
+
 def change(page: Page, operation: str, name: str) -> None:
     """Open the dialog that changes a value of a project in its row."""
     page.get_by_title(f"change the {operation} of {name}", exact=True).click()
@@ -145,6 +166,71 @@ def test_running_a_project_that_is_not_started_says_so(page: Page, cluster: Brow
     has_ended(page, "run: 0 of 1 project done, 1 failed")
 
 
+def test_run_is_sent_once_however_often_it_is_pressed(page: Page, cluster: BrowsedCluster) -> None:
+    cluster.make("hasty", status="RUNNING")
+    open_page(page, "projects?q=hasty")
+    run = page.get_by_role("button", name="run hasty")
+    before = cluster.ask("batches")["total"]
+    route = hold_back(page, run.click)
+    run.click()
+    answer(page, route)
+    has_ended(page, "run: 1 of 1 project done")
+    assert cluster.ask("batches")["total"] == before + 1
+
+
+def test_the_second_press_of_a_double_click_on_run_is_none(
+    page: Page, cluster: BrowsedCluster
+) -> None:
+    cluster.make("doubled", status="RUNNING")
+    open_page(page, "projects?q=doubled")
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.method))
+    run = page.get_by_role("button", name="run doubled")
+    run.click()
+    has_ended(page, "run: 1 of 1 project done")
+    run.hover()  # the line of the batch has pushed it down
+    page.mouse.down(click_count=2)
+    page.mouse.up(click_count=2)
+    page.evaluate("fetch('/api/v1/settings').then((each) => each.text())")
+    assert asked.count("POST") == 1
+
+
+def test_a_run_that_is_not_answered_is_sent_again_and_done_once(
+    page: Page, cluster: BrowsedCluster, watch: PageWatch, picture: Picture
+) -> None:
+    def lose(route: Route) -> None:
+        route.fetch()
+        route.abort()
+
+    cluster.make("unanswered", status="RUNNING")
+    open_page(page, "projects?q=unanswered")
+    before = cluster.ask("batches")["total"]
+    page.route(BATCHES, lose, times=1)
+    page.get_by_role("button", name="run unanswered").click()
+    expect(dialog(page)).to_contain_text("It may have been accepted: see Batches.")
+    picture(page)
+    assert cluster.ask("batches")["total"] == before + 1
+    confirm(page, "Send again")
+    has_ended(page, "run: 1 of 1 project done")
+    assert cluster.ask("batches")["total"] == before + 1
+    forgive(watch, "ERR_FAILED")
+
+
+def test_an_order_that_is_not_answered_says_so(
+    page: Page, cluster: BrowsedCluster, watch: PageWatch
+) -> None:
+    cluster.make("unsure")
+    open_page(page, "projects?q=unsure")
+    change(page, "group", "unsure")
+    hold_back(page, dialog(page).get_by_role("button", name="Set").click).abort()
+    expect(dialog(page).get_by_role("alert")).to_contain_text(
+        "it is not known whether this was done"
+    )
+    confirm(page, "Set")
+    has_ended(page, "group: 1 of 1 project done")
+    forgive(watch, "ERR_FAILED")
+
+
 def test_a_value_is_changed_by_keyboard(page: Page, cluster: BrowsedCluster) -> None:
     cluster.make("by_keyboard")
     open_page(page, "projects?q=by_keyboard")
@@ -157,6 +243,7 @@ def test_a_value_is_changed_by_keyboard(page: Page, cluster: BrowsedCluster) -> 
         page.keyboard.press(key)
         expect(dialog(page)).to_have_count(0)
         expect(cell).to_have_text(before if key == "Escape" else "night")
+        expect(cell).to_be_focused()
     assert cluster.web.project("by_keyboard")["group"] == "night"
 
 
@@ -180,6 +267,35 @@ def test_a_selection_is_started_as_one_batch_whose_progress_is_shown(
     statuses = [cluster.web.project(f"begin_{each}")["status"] for each in "abc"]
     assert statuses == ["RUNNING", "RUNNING", "STOP"]
     expect(row(page, "begin_a").locator(".badge")).to_have_text("RUNNING")
+
+
+def test_an_operation_that_is_pressed_twice_is_asked_once(
+    page: Page, cluster: BrowsedCluster
+) -> None:
+    cluster.make("patient", status="RUNNING")
+    open_page(page, "projects?q=patient")
+    tick(page, "patient")
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.method))
+    route = hold_back(page, action(page, "Restart").click)
+    action(page, "Restart").click()
+    page.get_by_label("Search").focus()
+    answer(page, route)
+    expect(dialog(page)).to_contain_text("Restart 1 project?")
+    expect(dialog(page).get_by_role("button", name="Cancel")).to_be_focused()
+    assert asked.count("POST") == 1
+
+
+def test_what_is_filled_in_outlives_a_late_plan(page: Page, cluster: BrowsedCluster) -> None:
+    cluster.make("late_plan")
+    open_page(page, "projects?q=late_plan")
+    tick(page, "late_plan")
+    route = hold_back(page, action(page, "Stop").click)
+    page.get_by_role("button", name="Create").click()
+    dialog(page).get_by_label("Name").fill("filled_in")
+    answer(page, route)
+    expect(dialog(page)).to_contain_text("Create a project")
+    expect(dialog(page).get_by_label("Name")).to_have_value("filled_in")
 
 
 def test_all_that_match_are_one_batch_by_their_filter(
@@ -251,7 +367,6 @@ def test_what_a_run_failed_for_is_told_with_the_reason_and_can_be_retried(
     page.get_by_role("link", name="Details").click()
     expect(page.locator("#detail tbody")).to_contain_text("idle")
     picture(page, "failed")
-        expect(cell).to_be_focused()
     first = page.url
     page.get_by_role("button", name="Retry 1 failed project").click()
     confirm(page, "Retry 1 project")
@@ -291,6 +406,43 @@ def test_several_are_deleted_only_once_their_number_is_typed(
     confirm(page, "Delete 2 projects")
     has_ended(page, "delete: 2 of 2 projects done")
     expect(page.locator("#empty")).to_have_text("No project matches.")
+
+
+def delete_and_escape(page: Page, name: str) -> Route:
+    """Confirm the deletion of a project, and close the dialog before it is answered."""
+    open_page(page, f"projects?q={name}")
+    tick(page, name)
+    action(page, "Delete").click()
+    dialog(page).get_by_role("textbox").fill(name)
+    go = dialog(page).get_by_role("button", name="Delete 1 project", exact=True)
+    route = hold_back(page, go.click)
+    for _ in range(2):
+        page.keyboard.press("Escape")
+    expect(dialog(page)).to_have_count(0)
+    return route
+
+
+def test_an_order_that_was_confirmed_is_shown_though_its_dialog_was_closed(
+    page: Page, cluster: BrowsedCluster
+) -> None:
+    cluster.make("closed_on")
+    delete_and_escape(page, "closed_on").continue_()
+    has_ended(page, "delete: 1 of 1 project done")
+    expect(page.locator("#selected")).to_have_text("none selected")
+
+
+def test_an_order_that_fails_after_its_dialog_was_closed_is_told(
+    page: Page, cluster: BrowsedCluster, watch: PageWatch, picture: Picture
+) -> None:
+    cluster.make("kept_on")
+    route = delete_and_escape(page, "kept_on")
+    route.fulfill(status=409, json={"detail": "look again"})
+    expect(dialog(page).get_by_role("heading")).to_have_text("Delete 1 project")
+    expect(dialog(page)).to_contain_text("look again")
+    picture(page)
+    confirm(page, "Close")
+    expect(page.locator("#selected")).to_have_text("1 selected")
+    forgive(watch, "409")
 
 
 def test_what_is_meant_by_now_must_be_what_was_shown(
@@ -367,6 +519,8 @@ def test_an_operation_is_reachable_by_keyboard_alone(page: Page, cluster: Browse
     expect(box).to_be_focused()
     tab_to(page, action(page, "Start"), "Shift+Tab")
     page.keyboard.press("Enter")
+    expect(dialog(page).get_by_role("button", name="Cancel")).to_be_focused()
+    page.keyboard.press("Tab")
     expect(dialog(page).get_by_role("button", name="Start 1 project")).to_be_focused()
     page.keyboard.press("Escape")
     expect(dialog(page)).to_have_count(0)

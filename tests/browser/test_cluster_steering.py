@@ -132,6 +132,22 @@ def test_a_member_is_drained_and_its_slots_are_counted(
     expect(page.locator("#progress")).to_contain_text(f"Member {number} has left the cluster")
 
 
+def test_what_would_move_is_asked_once_however_often_it_is_pressed(
+    page: Page, cluster: BrowsedCluster
+) -> None:
+    number = follower(cluster)
+    asked: list[Route] = []
+    page.route("**/api/v1/assignment/preview?*", lambda route: asked.append(route))
+    open_page(page, "steering")
+    with page.expect_request("**/api/v1/assignment/preview?*"):
+        press(page, f"drain member {number}")
+    press(page, f"evict member {number}")
+    (route,) = asked
+    route.continue_()
+    expect(dialog(page)).to_contain_text(f"Drain member {number}?")
+    expect(dialog(page).get_by_role("button", name="Cancel")).to_be_focused()
+
+
 def test_who_is_evicted_and_does_not_run_is_listed(page: Page, cluster: BrowsedCluster) -> None:
     order(page, "members/7/evict")
     open_page(page, "steering")

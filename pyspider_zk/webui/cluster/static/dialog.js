@@ -2,14 +2,28 @@
 
 import { byId, h, say } from "./dom.js";
 
+let isOrdering = false;
+
+/** Have one order at a time prepared, confirmed and sent; undefined for another one meanwhile, of which nothing is done. */
+export async function alone(order) {
+  if (isOrdering) return undefined;
+  isOrdering = true;
+  try {
+    return await order();
+  } finally {
+    isOrdering = false;
+  }
+}
+
 /**
  * Show a form in the page's dialog. content: nodes; confirm: the submit button's text, busy: its text
  * while accept runs; dismiss: the other button's, null for none. accept(form) is called when the form is submitted;
  * if it throws, the error is shown and the dialog stays. typed: what must be typed first. Resolves
- * with the result of accept, or undefined.
+ * with the result of accept, or undefined; at once if the dialog is open, for what is filled in there stays.
  */
 export function dialog({ title, content, confirm, busy = confirm, dismiss = "Cancel", danger = false, typed, accept }) {
   const box = byId("dialog");
+  if (box.open) return Promise.resolve();
   return new Promise((resolve) => {
     const fault = h("p", { class: "fault", role: "alert" });
     const go = h("button", { type: "submit", class: `primary${danger ? " danger" : ""}` }, confirm);
@@ -19,6 +33,7 @@ export function dialog({ title, content, confirm, busy = confirm, dismiss = "Can
       go.disabled = Boolean(typed) && proof.value.trim() !== typed;
     };
     let result;
+    let isSent = false;
     const form = h("form", { method: "dialog", onsubmit: send },
       h("h2", { id: "dialog-title" }, title),
       content,
@@ -32,19 +47,22 @@ export function dialog({ title, content, confirm, busy = confirm, dismiss = "Can
     async function send(event) {
       event.preventDefault();
       const stay = (closing) => closing.preventDefault(); // a request that was sent cannot be withdrawn
-      go.disabled = cancel.disabled = true;
+      const isShown = () => box.open && form.isConnected; // a second Escape closes it anyway
+      isSent = go.disabled = cancel.disabled = true;
       say(go, busy);
       box.addEventListener("cancel", stay);
       fault.textContent = "";
       try {
         result = await accept(form);
-        if (form.isConnected) box.close(); // a second Escape closes it anyway
+        if (isShown()) box.close();
+        else resolve(result);
       } catch (error) {
-        fault.textContent = error.message;
+        fault.textContent = error.status === 0 ? `${error.message}: it is not known whether this was done` : error.message;
         check();
+        if (!isShown()) resolve(notice(title.replace("?", ""), fault));
       } finally {
         say(go, confirm);
-        cancel.disabled = false;
+        isSent = cancel.disabled = false;
         box.removeEventListener("cancel", stay);
       }
     }
@@ -52,11 +70,21 @@ export function dialog({ title, content, confirm, busy = confirm, dismiss = "Can
     check();
     box.setAttribute("aria-labelledby", "dialog-title");
     box.replaceChildren(form);
-    box.addEventListener("close", () => resolve(result), { once: true });
+    box.addEventListener("close", () => isSent || resolve(result), { once: true });
     box.showModal();
-    (form.querySelector("input:not([type=checkbox])") ?? go).focus();
+    const first = form.querySelector("input:not([type=checkbox]), select") ?? (dismiss ? cancel : go);
+    first.focus(); // it may open while somebody types elsewhere: Enter and space then confirm nothing
   });
 }
 
-/** Tell something in the page's dialog; resolves once it is closed. */
-export const notice = (title, ...content) => dialog({ title, content, confirm: "Close", dismiss: null, accept: () => undefined });
+/** Wait until the dialog is free. */
+export async function free() {
+  const box = byId("dialog");
+  while (box.open) await new Promise((resolve) => box.addEventListener("close", resolve, { once: true }));
+}
+
+/** Tell something in the page's dialog, once it is free; resolves once it is closed. */
+export async function notice(title, ...content) {
+  await free();
+  return dialog({ title, content, confirm: "Close", dismiss: null, accept: () => undefined });
+}

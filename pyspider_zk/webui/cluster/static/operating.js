@@ -2,7 +2,7 @@
 
 import { ask, newId, post } from "./api.js";
 import { ended, summary } from "./batch.js";
-import { dialog, notice } from "./dialog.js";
+import { alone, dialog, free, notice } from "./dialog.js";
 import { byId, h, say } from "./dom.js";
 import { count, plural } from "./format.js";
 
@@ -91,22 +91,39 @@ export function changeable(operation, project, { node, why }, done) {
 
 async function change(operation, project, done) {
   const id = newId(); // a repeated request with the same id is done once
-  const batch = await dialog({
+  const batch = await alone(() => dialog({
     title: `${PHRASES[operation]} ${project.name}`,
     content: FIELDS[operation](project),
     confirm: "Set",
     busy: "Setting…",
     accept: (form) => post("/batches", { operation, names: [project.name], arguments: given(form), id }),
-  });
+  }));
   if (batch) await watch(batch, done);
 }
 
 /** Call on_start of a project, without a question. */
 export async function run({ name }, done) {
+  const batch = await alone(() => accepted({ operation: "run", names: [name], id: newId() }));
+  if (batch) await watch(batch, done);
+}
+
+/** Send a request for a batch. One that is not answered may have been accepted: sent again with its id, it is done once. */
+async function accepted(request) {
+  const send = () => post("/batches", request);
   try {
-    await watch(await post("/batches", { operation: "run", names: [name], id: newId() }), done);
+    return await send();
   } catch (error) {
-    await refused("run", error);
+    if (error.status !== 0) return refused(request.operation, error);
+    await free();
+    return dialog({
+      title: `No answer to ${request.operation}`,
+      content: [
+        h("p", { class: "fault" }, error.message),
+        h("p", {}, "It may have been accepted: see ", h("a", { href: "/cluster/batches" }, "Batches"), ". Sent again, it is done once all the same."),
+      ],
+      confirm: "Send again",
+      accept: send,
+    });
   }
 }
 
@@ -118,17 +135,21 @@ export const refused = (operation, error) => notice(`Cannot ${operation === "ref
  * called when the batch is.
  */
 export async function operate(operation, { selected, size, begun = () => {}, ended: done }) {
-  const request = { operation, ...selected(), arguments: {} };
-  if (FIELDS[operation] && !(await askArguments(request, size()))) return;
-  const plan = await planned(request);
-  if (!plan) return;
-  const word = `${PHRASES[operation]} ${plural(plan.count, "project")}`;
-  const values = Object.entries(plan.arguments).map(([name, value]) => `${name} ${value}`).join(", ");
-  const about = `The batch has ${plural(plan.jobs, "job")}${values && operation !== "delete" ? `: ${values}` : ""}.`;
-  const batch = await confirm(request, plan, { title: `${word}?`, about, word });
+  const batch = await alone(() => ordered({ operation, ...selected(), arguments: {} }, size()));
   if (!batch) return;
   begun();
   await watch(batch, done);
+}
+
+async function ordered(request, size) {
+  const { operation } = request;
+  if (FIELDS[operation] && !(await askArguments(request, size))) return undefined;
+  const plan = await planned(request);
+  if (!plan) return undefined;
+  const word = `${PHRASES[operation]} ${plural(plan.count, "project")}`;
+  const values = Object.entries(plan.arguments).map(([name, value]) => `${name} ${value}`).join(", ");
+  const about = `The batch has ${plural(plan.jobs, "job")}${values && operation !== "delete" ? `: ${values}` : ""}.`;
+  return confirm(request, plan, { title: `${word}?`, about, word });
 }
 
 function askArguments(request, size) {
@@ -174,10 +195,13 @@ function confirm(request, plan, { title, about, word }) {
 
 /** Ask for confirmation, and have tasks fetched again; what says which in a few words. */
 export async function refetch(what, asked, done) {
-  const request = { operation: "refetch", ...asked };
-  const plan = await planned(request);
-  if (!plan) return;
-  const about = "What is fetched again begins anew, with all its tries. Correct the script first, if it is at fault. Projects that do not run are reported as failed.";
-  const batch = await confirm(request, plan, { title: `Fetch ${what} again?`, about, word: "Fetch again" });
+  const batch = await alone(() => refetched(what, { operation: "refetch", ...asked }));
   if (batch) await watch(batch, done);
+}
+
+async function refetched(what, request) {
+  const plan = await planned(request);
+  if (!plan) return undefined;
+  const about = "What is fetched again begins anew, with all its tries. Correct the script first, if it is at fault. Projects that do not run are reported as failed.";
+  return confirm(request, plan, { title: `Fetch ${what} again?`, about, word: "Fetch again" });
 }

@@ -3,7 +3,7 @@
 
 import { ask, post } from "./api.js";
 import { MODES } from "./banner.js";
-import { dialog, notice } from "./dialog.js";
+import { alone, dialog, notice } from "./dialog.js";
 import { h } from "./dom.js";
 import { plural } from "./format.js";
 import { movesContent } from "./moves.js";
@@ -12,14 +12,16 @@ const text = (...words) => h("p", {}, ...words);
 const fault = (...words) => h("p", { class: "fault" }, ...words);
 
 /** Ask for confirmation, by a dialog that `request` shows, once it is known what would move. */
-async function confirmMoves(title, query, request) {
-  let plan;
-  try {
-    plan = await ask("/assignment/preview", { query });
-  } catch (error) {
-    return notice(`Cannot ${title}`, fault(error.message));
-  }
-  return request(plan);
+function confirmMoves(title, query, request) {
+  return alone(async () => {
+    let plan;
+    try {
+      plan = await ask("/assignment/preview", { query });
+    } catch (error) {
+      return notice(`Cannot ${title}`, fault(error.message));
+    }
+    return request(plan);
+  });
 }
 
 /** members: those that run now. */

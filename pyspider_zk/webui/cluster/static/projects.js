@@ -38,7 +38,7 @@ const change = (operation, project, shown) => changeable(operation, project, sho
 const actions = (project) => ({
   sign: project.name,
   node: () => h("span", { class: "buttons" },
-    h("button", { type: "button", class: "link operates", "aria-label": `run ${project.name}`, onclick: () => run(project, () => page.refresh()) }, "Run"),
+    h("button", { type: "button", class: "link operates", "aria-label": `run ${project.name}`, onclick: (event) => event.detail < 2 && run(project, () => page.refresh()) }, "Run"), // a double click is one press
     h("a", { href: editorPage(project.name) }, "Edit"),
     h("a", { href: resultsPage(project.name) }, "Results"),
   ),
