@@ -81,6 +81,7 @@ class Plan(_Plain):
         jobs: how many jobs it would become.
         faults: reasons why it would be refused, or fail.
         digest: stands for all the names.
+        unknown: names that were given and that no project has.
     """
 
     operation: str
@@ -90,6 +91,7 @@ class Plan(_Plain):
     faults: list[str]
     digest: str = ""
     arguments: Mapping[str, Any] = field(default_factory=dict)
+    unknown: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

@@ -100,6 +100,7 @@ class BatchService:
             jobs=len(shares(chosen, rows)),
             faults=faults(name, selection, rows),
             digest=digest_of(chosen),
+            unknown=selection.unknown(rows),
         ).as_dict()
 
     def submit(

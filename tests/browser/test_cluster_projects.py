@@ -298,6 +298,21 @@ def test_what_is_filled_in_outlives_a_late_plan(page: Page, cluster: BrowsedClus
     expect(dialog(page).get_by_label("Name")).to_have_value("filled_in")
 
 
+def test_a_selected_project_that_is_gone_is_left_out(
+    page: Page, cluster: BrowsedCluster, picture: Picture
+) -> None:
+    cluster.make("left_a", "left_b", "left_c")
+    open_page(page, "projects?q=left_")
+    tick(page, "left_a", "left_b", "left_c")
+    cluster.web.drop_project("left_b")
+    action(page, "Start").click()
+    expect(dialog(page)).to_contain_text("Start 2 projects?")
+    expect(dialog(page)).to_contain_text("1 selected project left out: no longer there.")
+    picture(page)
+    confirm(page, "Start 2 projects")
+    has_ended(page, "start: 2 of 2 projects done")
+
+
 def test_all_that_match_are_one_batch_by_their_filter(
     page: Page, cluster: BrowsedCluster, picture: Picture
 ) -> None:

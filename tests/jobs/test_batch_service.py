@@ -428,6 +428,7 @@ def test_a_plan_tells_what_would_be_done_and_does_nothing(batch_service: BatchSe
             "there is no project nobody: correct the names or leave them out",
             "not RUNNING or DEBUG: p1, p3; start them instead",
         ],
+        "unknown": ["nobody"],
     }
     assert batch_service.batches().total == 0
 

@@ -115,6 +115,7 @@ class BatchPageSchema(PageOfSchema):
     names="the first of them",
     jobs="how many jobs it would become",
     digest="stands for all the names; send it as `plan` to have exactly these done",
+    unknown="names that were given and that no project has: a batch is refused with them",
 )
 class PlanSchema(Schema):
     """What a request means, and what would be refused or fail."""

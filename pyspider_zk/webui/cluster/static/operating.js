@@ -24,10 +24,16 @@ async function follow(batch, onUpdate) {
   }
 }
 
-/** Return what a request for a batch would do; undefined, and said why, if it is refused. */
+const planOf = (request) => post("/batches", { ...request, dry_run: true });
+
+/** Return what a request for a batch would do, and how many projects it leaves out for they are gone; undefined, and said why, if it is refused. */
 async function planned(request) {
   try {
-    return await post("/batches", { ...request, dry_run: true });
+    const plan = await planOf(request);
+    const gone = new Set(plan.unknown);
+    if (!gone.size || !plan.count) return plan;
+    request.names = request.names.filter((each) => !gone.has(each));
+    return { ...(await planOf(request)), gone: gone.size };
   } catch (error) {
     await refused(request.operation, error);
     return undefined;
@@ -179,6 +185,7 @@ function confirm(request, plan, { title, about, word }) {
     content: [
       named(plan),
       h("p", {}, about),
+      plan.gone && h("p", { class: "fault" }, `${plural(plan.gone, "selected project")} left out: no longer there.`),
       plan.faults.map((fault) => h("p", { class: "fault" }, fault)),
       isDelete && deletionContent(),
     ],
