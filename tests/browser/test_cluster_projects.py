@@ -166,6 +166,14 @@ def test_running_a_project_that_is_not_started_says_so(page: Page, cluster: Brow
     has_ended(page, "run: 0 of 1 project done, 1 failed")
 
 
+def test_a_name_may_have_letters_of_any_script(page: Page) -> None:
+    open_page(page, "projects")
+    page.get_by_role("button", name="Create").click()
+    dialog(page).get_by_label("Name").fill("проект_9")
+    dialog(page).get_by_role("button", name="Create").click()
+    expect(page).to_have_title("проект_9 - Editor - cluster - pyspider")
+
+
 def test_run_is_sent_once_however_often_it_is_pressed(page: Page, cluster: BrowsedCluster) -> None:
     cluster.make("hasty", status="RUNNING")
     open_page(page, "projects?q=hasty")
@@ -421,6 +429,18 @@ def test_several_are_deleted_only_once_their_number_is_typed(
     confirm(page, "Delete 2 projects")
     has_ended(page, "delete: 2 of 2 projects done")
     expect(page.locator("#empty")).to_have_text("No project matches.")
+
+
+def test_a_name_with_a_space_around_it_is_typed_without(
+    page: Page, cluster: BrowsedCluster
+) -> None:
+    cluster.make(" spaced")
+    open_page(page, "projects?q=spaced")
+    tick(page, "spaced")
+    action(page, "Delete").click()
+    dialog(page).get_by_role("textbox").fill("spaced")
+    confirm(page, "Delete 1 project")
+    has_ended(page, "delete: 1 of 1 project done")
 
 
 def delete_and_escape(page: Page, name: str) -> Route:

@@ -30,7 +30,7 @@ export function dialog({ title, content, confirm, busy = confirm, dismiss = "Can
     const proof = typed ? h("input", { type: "text", name: "typed", autocomplete: "off", spellcheck: "false" }) : null;
     const cancel = h("button", { type: "button", onclick: () => box.close() }, dismiss);
     const check = () => {
-      go.disabled = Boolean(typed) && proof.value.trim() !== typed;
+      go.disabled = Boolean(typed) && proof.value.trim() !== typed.trim();
     };
     let result;
     let isSent = false;

@@ -116,7 +116,7 @@ function create(form) {
 byId("create").addEventListener("click", () => dialog({
   title: "Create a project",
   content: [
-    h("label", {}, "Name", h("input", { name: "name", required: true, pattern: "\\w+", maxlength: 64, autocomplete: "off", title: "letters, digits and _" })),
+    h("label", {}, "Name", h("input", { name: "name", required: true, pattern: "[\\p{L}\\p{N}_]+", maxlength: 64, autocomplete: "off", title: "letters, digits and _" })),
     h("label", {}, "Start URL", h("input", { name: "url", type: "url", placeholder: "https://example.com/", autocomplete: "off" })),
   ],
   confirm: "Create",
