@@ -27,6 +27,7 @@ from tests.support.needed import skip_without_needed
 from tests.support.ports import own_port
 from tests.support.programs import chromium as chromium_program
 from tests.support.running_cluster import up
+from tests.support.zookeeper import UnsyncedZooKeeper
 
 ROOT = Path(__file__).parents[2]
 PICTURES = ROOT / "test-output" / "browser"
@@ -231,7 +232,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory, lease: float) -> Iterator[
     folder = tmp_path_factory.mktemp("cluster")
     config = folder / "config.json"
     config.write_text(json.dumps({"zookeeper": {"session": 30, "lease": lease}}), encoding="utf-8")
-    zookeeper = ZooKeeperServer(folder / "zookeeper", own_port())
+    zookeeper = UnsyncedZooKeeper(folder / "zookeeper", own_port())
     redis = RedisServer(folder / "redis", own_port())
     for server in (zookeeper, redis):
         with skip_without_needed():
