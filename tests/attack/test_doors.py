@@ -35,6 +35,7 @@ def test_what_else_may_listen_is_off_elsewhere_or_on_free_ports() -> None:
         "metrics and health of a component",
         "PhantomJS",
         "a renderer",
+        "a rendered page's gate (SOCKS)",
         "ZooKeeper",
         "the pages that are crawled",
         "pyspider's own scheduler and web UI",
@@ -42,6 +43,7 @@ def test_what_else_may_listen_is_off_elsewhere_or_on_free_ports() -> None:
     assert others["XML-RPC of a fetcher"][1].startswith("off;")
     assert others["metrics and health of a component"][1] == "off"
     assert others["PhantomJS"][0].endswith("if it is installed")
+    assert others["a rendered page's gate (SOCKS)"][1] == "127.0.0.1, a free port"
     assert others["ZooKeeper"][1] == "127.0.0.1, free ports"
     assert others["the pages that are crawled"][0] == "`demo`"
     assert others["pyspider's own scheduler and web UI"][0] == "`bench`, while it runs"
