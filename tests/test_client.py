@@ -216,7 +216,7 @@ def test_a_wrong_request_is_refused_by_name(client: Client, asked: Any, culprit:
         client.start(**asked)
 
 
-@pytest.mark.parametrize("empty", [{"tasks": []}, {"error": ""}, {"callback": ""}, {"state": ""}])
+@pytest.mark.parametrize("empty", [{"tasks": []}, {"error": ""}, {"state": ""}])
 def test_nothing_to_choose_tasks_by_is_not_everything(client: Client, empty: Any) -> None:
     (name,) = empty
     with pytest.raises(BadRequest, match=f"refetch: {name} must be"):
