@@ -223,6 +223,11 @@ def test_nothing_to_choose_tasks_by_is_not_everything(client: Client, empty: Any
         client.refetch(names="a", **empty)
 
 
+def test_those_that_name_no_callback_are_not_everything(client: Client) -> None:
+    asked = client.refetch(names="a", callback="")
+    assert asked.arguments["callback"] == ""
+
+
 def test_what_there_is_not_is_not_found(client: Client) -> None:
     for ask in (client.batch, client.cancel, client.retry, client.wait):
         with pytest.raises(NotFound, match="'none'"):

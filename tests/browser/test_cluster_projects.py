@@ -87,11 +87,16 @@ def hold_back(page: Page, press: Callable[[], None]) -> Route:
     return route
 
 
+def catch_up(page: Page) -> None:
+    """Wait until the page has the answers to what it asked before."""
+    page.evaluate("fetch('/api/v1/settings').then((each) => each.text())")
+
+
 def answer(page: Page, route: Route) -> None:
     """Let a request go on, and the page have its answer."""
     with page.expect_response(BATCHES):
         route.continue_()
-    page.evaluate("fetch('/api/v1/settings').then((each) => each.text())")
+    catch_up(page)
 
 
 def change(page: Page, operation: str, name: str) -> None:
@@ -199,7 +204,7 @@ def test_the_second_press_of_a_double_click_on_run_is_none(
     run.hover()  # the line of the batch has pushed it down
     page.mouse.down(click_count=2)
     page.mouse.up(click_count=2)
-    page.evaluate("fetch('/api/v1/settings').then((each) => each.text())")
+    catch_up(page)
     assert asked.count("POST") == 1
 
 

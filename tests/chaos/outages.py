@@ -20,7 +20,7 @@ from tests.support.database_servers import PostgresServer
 
 PATIENCE = 120.0  # seconds until what does not go on is said never to
 FINISH = 120.0  # seconds until all pages must be crawled at the end
-TELLING = 120.0  # seconds until what is away must be told of: projects are read every 10 s
+TELLING = 30.0  # seconds until what is away must be told of: projects are read every 10 s
 STEPS = 3  # pages of each project after a return: the first may have been under way
 STOPS_PAGES = {("taskdb", "locked"), ("taskdb", "read-only")} | {
     (what, how)

@@ -17,7 +17,7 @@ from tests.fuzz.judge import LogReader, Memory, Question, mib, say, traces
 from tests.fuzz.target import Target, target
 
 LOOK = 2.0  # seconds between two looks at logs, memory and health
-HANGS = 240.0  # seconds without an answer, or without a page of a healthy project
+HANGS = 60.0  # seconds without an answer, or without a page of a healthy project
 FINISH = 180.0  # seconds until all pages of the healthy projects must be done
 SUSPECTS = 400  # inputs before a finding that are kept with it, of each surface
 PACE = {queues.NAME: 0.02, records.NAME: 0.1}

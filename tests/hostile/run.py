@@ -8,7 +8,6 @@ import io
 import re
 import subprocess
 import sys
-import time
 import urllib.request
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +19,6 @@ from urllib.parse import urljoin, urlsplit
 from xmlrpc.client import Error as XmlRpcError
 from xmlrpc.client import ServerProxy, Transport
 
-from pyspider_zk.errors import Unavailable
 from tests.hostile.besieged import (
     FETCHER,
     METRICS,
@@ -40,7 +38,7 @@ from tests.support.processes import PROGRAM
 MOST_BY_PAGES = 300  # MB that a process may take beyond its rest
 MOST_BY_STRANGERS = 200
 MOST_LOGGED = 4 * 2**20  # bytes that all strangers may bring into one log
-PATIENCE = 30.0  # seconds for an answer; a head may take as long, and must keep nobody out
+PATIENCE = 30.0  # seconds for an answer
 _QUIET: Any = {"capture_output": True, "timeout": 120, "check": False}
 
 
@@ -103,18 +101,9 @@ def _silent(cluster: Besieged, doors: Mapping[str, str]) -> Iterator[str]:
             call()
         except (OSError, HTTPException, XmlRpcError) as error:
             yield f"{name}: {error!r:.200}"
-    done = _status(cluster)
+    done = subprocess.run([*PROGRAM, "status", "--json"], cwd=cluster.folder, **_QUIET)
     if done.returncode != 0:
         yield f"status: code {done.returncode}: {done.stderr.decode()[-500:]}"
-
-
-def _status(cluster: Besieged) -> subprocess.CompletedProcess[bytes]:
-    """Return how `status` ended, which waits less than others for a ZooKeeper."""
-    end = time.monotonic() + PATIENCE
-    while True:
-        done = subprocess.run([*PROGRAM, "status", "--json"], cwd=cluster.folder, **_QUIET)
-        if done.returncode != Unavailable.exit_code or time.monotonic() > end:
-            return done
 
 
 def _get(url: str) -> None:
