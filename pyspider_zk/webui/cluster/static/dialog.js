@@ -1,5 +1,6 @@
 // The dialog that asks for confirmation, or only tells something.
 
+import { isUnclear } from "./api.js";
 import { byId, h, say } from "./dom.js";
 
 let isOrdering = false;
@@ -8,10 +9,12 @@ let isOrdering = false;
 export async function alone(order) {
   if (isOrdering) return undefined;
   isOrdering = true;
+  document.body.classList.add("ordering");
   try {
     return await order();
   } finally {
     isOrdering = false;
+    document.body.classList.remove("ordering");
   }
 }
 
@@ -57,7 +60,7 @@ export function dialog({ title, content, confirm, busy = confirm, dismiss = "Can
         if (isShown()) box.close();
         else resolve(result);
       } catch (error) {
-        fault.textContent = error.status === 0 ? `${error.message}: it is not known whether this was done` : error.message;
+        fault.textContent = isUnclear(error) ? `${error.message}: it is not known whether this was done` : error.message;
         check();
         if (!isShown()) resolve(notice(title.replace("?", ""), fault));
       } finally {

@@ -1,6 +1,6 @@
 // Operations on projects, as pages share them.
 
-import { ask, newId, post } from "./api.js";
+import { ask, isUnclear, newId, post } from "./api.js";
 import { ended, summary } from "./batch.js";
 import { alone, dialog, free, notice } from "./dialog.js";
 import { byId, h, say } from "./dom.js";
@@ -113,13 +113,13 @@ export async function run({ name }, done) {
   if (batch) await watch(batch, done);
 }
 
-/** Send a request for a batch. One that is not answered may have been accepted: sent again with its id, it is done once. */
+/** Send a request for a batch. One whose outcome is unclear may have been accepted: sent again with its id, it is done once. */
 async function accepted(request) {
   const send = () => post("/batches", request);
   try {
     return await send();
   } catch (error) {
-    if (error.status !== 0) return refused(request.operation, error);
+    if (!isUnclear(error)) return refused(request.operation, error);
     await free();
     return dialog({
       title: `No answer to ${request.operation}`,
