@@ -1,9 +1,7 @@
 """Commands that show what was asked for and what happened: batches, batch, events."""
 
 import json
-import signal
 import sys
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import asdict
@@ -13,11 +11,11 @@ import click
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from pyspider_zk.cli.following import keep_looking, until_interrupted
 from pyspider_zk.cli.output import age, console, json_option, moment, table
 from pyspider_zk.cli.target import client_of, of_cluster, user
 from pyspider_zk.client import POLL, BatchStatus, Client, EventOptions, Logged
 from pyspider_zk.cluster.event_filter import EventGroup
-from pyspider_zk.components.signals import on_signals
 from pyspider_zk.errors import Unavailable
 from pyspider_zk.terminal import cell, escaped, say
 
@@ -121,16 +119,19 @@ def events(
             raise click.UsageError("--follow and --after take no conditions")
         _search(options, chosen, limit, show)
         return
-    ends = threading.Event()
-    # kazoo mistakes an interruption in the middle of a request for a lost session.
-    with client_of(options) as client, on_signals({signal.SIGINT: ends.set}):
-        while True:
+    with until_interrupted() as ends, client_of(options) as client:
+
+        def look() -> bool:
+            nonlocal after
             found = list(client.events(after, limit))
             for logged in found:
                 show(logged)
                 after = logged.sequence
-            if not follow or ends.wait(0 if found else POLL):
-                return
+            return bool(found)
+
+        look()
+        if follow:
+            keep_looking(look, ends, POLL)
 
 
 def _search(

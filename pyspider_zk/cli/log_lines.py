@@ -1,17 +1,15 @@
 """The command ``logs``: what all components have warned of lately."""
 
 import json
-import signal
-import threading
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 import click
 
+from pyspider_zk.cli.following import keep_looking, until_interrupted
 from pyspider_zk.cli.output import json_option, moment
 from pyspider_zk.cli.target import of_queues, owner_of, queues_of
-from pyspider_zk.components.signals import on_signals
 from pyspider_zk.queues.log_lines import LEVELS, LOOK, LogFilter, LogLine, read_log
 from pyspider_zk.terminal import say
 
@@ -37,8 +35,8 @@ def logs(options: dict[str, Any], /, follow: bool, limit: int, as_json: bool, **
     Without --message-queue it uses the cluster that `pyspider-zk up` runs in this folder. With
     --follow and --json each line is a document.
     """
-    wanted, ends = LogFilter(**given), threading.Event()
-    with queues_of(options, owner_of(options)) as queues, on_signals({signal.SIGINT: ends.set}):
+    wanted = LogFilter(**given)
+    with until_interrupted() as ends, queues_of(options, owner_of(options)) as queues:
         found, _ = read_log(queues.log, wanted, "", limit)
         lines = [line for _, line in reversed(found)]
         if as_json and not follow:
@@ -48,10 +46,16 @@ def logs(options: dict[str, Any], /, follow: bool, limit: int, as_json: bool, **
             say("no line matches")
         _show(lines, as_json)
         last = found[0][0] if found else ""
-        while follow and not ends.wait(EVERY):
-            while new := queues.log.behind(last, LOOK):
-                last = new[-1][0]
-                _show([line for _, line in new if line and wanted.holds(line)], as_json)
+
+        def look() -> bool:
+            nonlocal last
+            new = queues.log.behind(last, LOOK)
+            _show([line for _, line in new if line and wanted.holds(line)], as_json)
+            last = new[-1][0] if new else last
+            return bool(new)
+
+        if follow:
+            keep_looking(look, ends, EVERY)
 
 
 def _show(lines: Sequence[LogLine], as_json: bool) -> None:

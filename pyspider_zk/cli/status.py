@@ -1,12 +1,10 @@
 """The command ``status``: a cluster and its queues at one moment, as tables or JSON."""
 
 import json
-import signal
 import sys
-import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -17,6 +15,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from pyspider_zk.cli.following import complain, keep_looking, until_interrupted
 from pyspider_zk.cli.output import age, console, json_option, table
 from pyspider_zk.cli.target import (
     ITS_QUEUE,
@@ -28,8 +27,7 @@ from pyspider_zk.cli.target import (
 from pyspider_zk.cluster.alerts import Observation, Severity, alerts
 from pyspider_zk.cluster.directory import Directory
 from pyspider_zk.cluster.records import Cluster, Component, Member
-from pyspider_zk.components.signals import on_signals
-from pyspider_zk.errors import ClusterError
+from pyspider_zk.errors import ClusterError, Unavailable
 from pyspider_zk.groups.ids import MemberId
 from pyspider_zk.queues.connect import connect
 from pyspider_zk.queues.queue_sizes import DEAD_LETTERS, QueueSizes
@@ -133,6 +131,12 @@ def picture(overview: Overview, width: int, now: float | None = None) -> Rendera
     )
 
 
+def screenful(overview: Overview, width: int) -> RenderableType:
+    """Return an overview as a terminal shows it that stays: also why there are no queues."""
+    faults = [cell(overview.fault, "bold red")] if overview.fault else []
+    return Group(picture(overview, width), *faults)
+
+
 def headline(cluster: Cluster) -> str:
     """Return the cluster in one line."""
     leader = f"leader {cluster.leader.number}" if cluster.leader else "no leader"
@@ -230,27 +234,19 @@ def _watch(where: ClusterTarget, as_json: bool) -> None:
     """Show the cluster every second until Ctrl-C: in place on a terminal, else one by one."""
     in_place = sys.stdout.isatty() and not as_json
     screen = Live(auto_refresh=False) if in_place else nullcontext()
-    with _until_interrupted() as ends, Observer(where) as observer, screen as live:
-        while True:
-            overview = observer.read()
+    with until_interrupted() as ends, Observer(where) as observer, screen as live:
+
+        def look() -> None:
             if live is None:
-                _show(overview, as_json)
+                _show(observer.read(), as_json)
             else:
-                live.update(picture(overview, live.console.width), refresh=True)
-            if ends.wait(REFRESH):
-                return
+                live.update(screenful(observer.read(), live.console.width), refresh=True)
 
+        def tell(error: Unavailable) -> None:
+            if live is None:
+                complain(error)
+            else:
+                live.update(cell(error, "bold red"), refresh=True)
 
-@contextmanager
-def _until_interrupted() -> Iterator[threading.Event]:
-    """Give the event that Ctrl-C sets; what fails after it is of no interest.
-
-    kazoo mistakes an interruption in the middle of a request for a lost session.
-    """
-    ends = threading.Event()
-    with on_signals({signal.SIGINT: ends.set}):
-        try:
-            yield ends
-        except ClusterError:
-            if not ends.is_set():
-                raise
+        look()
+        keep_looking(look, ends, REFRESH, tell)

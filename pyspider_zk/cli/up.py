@@ -14,7 +14,7 @@ from rich.console import Console, RenderableType
 from rich.live import Live
 
 from pyspider_zk.cli.checks import CONFIG_FILE
-from pyspider_zk.cli.status import REFRESH, Observer, Overview, headline, picture
+from pyspider_zk.cli.status import REFRESH, Observer, Overview, headline, screenful
 from pyspider_zk.cli.target import (
     ClusterTarget,
     GlobalOptions,
@@ -32,6 +32,7 @@ from pyspider_zk.components.wiring import names_zookeeper
 from pyspider_zk.config import SASL, Settings
 from pyspider_zk.databases.connecting import DATABASES
 from pyspider_zk.errors import ClusterError, ConfigError, Mismatch, MissingService, Unavailable
+from pyspider_zk.limits import MOST_SLOTS
 from pyspider_zk.listening import HIGHEST_PORT
 from pyspider_zk.local.cluster import LocalCluster
 from pyspider_zk.local.plan import RENDERER_VARIABLE, ProcessPlan
@@ -41,6 +42,9 @@ from pyspider_zk.zookeeper.connection import connected
 
 TICK = 0.2  # seconds between two looks at the processes of `up`
 POLL = 0.3  # seconds between two checks of scale
+
+_SCHEDULERS = click.IntRange(1, MOST_SLOTS)
+"""How many may be asked for: more have no slot to own."""
 
 _NO_TLS = (
     "tls, scheme: the ZooKeeper that `up` starts has neither TLS nor SASL; leave them"
@@ -57,9 +61,7 @@ _NO_TLS = (
     data_path="the folder for data and logs; default: ./data",
 )
 @click.command()
-@click.option(
-    "--schedulers", default=ProcessPlan.schedulers, show_default=True, type=click.IntRange(1)
-)
+@click.option("--schedulers", default=ProcessPlan.schedulers, show_default=True, type=_SCHEDULERS)
 @click.option("--fetchers", default=ProcessPlan.fetchers, show_default=True, type=click.IntRange(0))
 @click.option(
     "--processors", default=ProcessPlan.processors, show_default=True, type=click.IntRange(0)
@@ -101,7 +103,7 @@ def up(
 
 @of_cluster
 @click.command()
-@click.argument("schedulers", type=click.IntRange(1))
+@click.argument("schedulers", type=_SCHEDULERS)
 @click.option("--wait/--no-wait", default=True, show_default=True, help="wait until they run")
 @click.option("--timeout", default=60.0, show_default=True, help="seconds to wait at most")
 @click.pass_obj
@@ -222,7 +224,7 @@ def screen(read: Callable[[], Overview], console: Console) -> Iterator[Callable[
     """Give the function that shows what is read: in place on a terminal, or a line per change."""
     if console.is_terminal:
         with Live(console=console, auto_refresh=False, transient=True) as live:
-            yield lambda: live.update(_seen(lambda: picture(read(), console.width)), refresh=True)
+            yield lambda: live.update(_seen(lambda: screenful(read(), console.width)), refresh=True)
         return
     last: RenderableType = ""
 

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from pyspider_zk.local.services import RedisServer
 from pyspider_zk.queues.connect import connect
 from pyspider_zk.queues.log_lines import LogLine
 from tests.cli.conftest import Run, announced, ended
+from tests.support.crew import Cable
 from tests.support.processes import lines_until, process
 
 SLOW = LogLine(1000.5, "warning", "scheduler", "box", 7, "scheduler", "slow \x1b[2J")
@@ -56,6 +58,29 @@ def test_lines_are_followed_until_ctrl_c(
             child.send_signal(signal.SIGINT)
             assert child.wait() == 0
     assert not form or json.loads(line)["message"] == "slower"
+
+
+@pytest.mark.redis
+def test_who_follows_is_told_once_of_an_outage_and_misses_nothing(
+    redis_server: RedisServer, redis_url: str, tmp_path: Path
+) -> None:
+    with (
+        closing(connect(redis_url, 0, 1)) as queues,
+        closing(Cable(redis_server.address)) as cable,
+    ):
+        queues.log.append([SLOW])
+        address = cable.address
+        url = redis_url.replace(redis_server.address, address)
+        with process("logs", "--message-queue", url, "--follow", folder=tmp_path) as child:
+            lines_until(child, "slow")
+            cable.cut()
+            (told,) = lines_until(child, "Redis at")
+            queues.log.append([replace(SLOW, message="slower")])
+            cable.mend()
+            assert len(lines_until(child, "slower")) == 1
+            child.send_signal(signal.SIGINT)
+            assert child.wait() == 0
+    assert told.startswith(f"Redis at {address}")
 
 
 @pytest.mark.redis

@@ -6,6 +6,8 @@ import pty
 import signal
 import subprocess
 from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from socket import gethostname
 from typing import Any
@@ -22,6 +24,7 @@ from pyspider_zk.jobs.model import BatchRecord
 from pyspider_zk.jobs.operations import Operation
 from tests.cli.conftest import Run, ended, hosts
 from tests.support.connected import connected
+from tests.support.crew import Cable
 from tests.support.live_cluster import LiveCluster
 from tests.support.processes import PROGRAM, ROOT, lines_until, process
 
@@ -348,6 +351,22 @@ def test_events_are_followed_until_ctrl_c(ask: Ask, live: LiveCluster, tmp_path:
         lines_until(child, "stop of 1 project")
         child.send_signal(signal.SIGINT)
         assert child.wait() == 0
+
+
+def test_who_follows_events_is_told_once_of_an_outage_and_misses_none(
+    ask: Ask, live: LiveCluster, tmp_path: Path
+) -> None:
+    with closing(Cable(live.settings.hosts)) as cable:
+        where = ("--zookeeper", hosts(replace(live.settings, hosts=cable.address)))
+        with process(*where, "events", "--follow", folder=tmp_path) as child:
+            lines_until(child, "joined")
+            cable.cut()
+            lines_until(child, "ZooKeeper")
+            ask("stop", "a")
+            cable.mend()
+            assert len(lines_until(child, "stop of 1 project")) == 1
+            child.send_signal(signal.SIGINT)
+            assert child.wait() == 0
 
 
 def test_without_a_cluster_the_remedy_is_told(run: Run) -> None:

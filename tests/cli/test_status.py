@@ -2,12 +2,14 @@
 
 import json
 import os
+import pty
 import signal
 import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -37,6 +39,8 @@ from pyspider_zk.queues.connect import connect
 from pyspider_zk.queues.names import QueueKind
 from pyspider_zk.queues.queue_sizes import QueueSizes
 from tests.cli.conftest import MEMBER, Run, announced, ended, hosts
+from tests.support.crew import Cable
+from tests.support.processes import PROGRAM, ROOT, lines_until, process
 
 
 def fill(url: str, slots: int) -> None:
@@ -132,6 +136,74 @@ def test_watch_goes_on_until_it_is_interrupted(cluster: Settings, tmp_path: Path
         child.stdout.read()
     assert [document["slots"] for document in documents] == [cluster.slots] * 2
     assert child.returncode == 0
+
+
+@pytest.mark.zk
+def test_watch_tells_once_of_an_outage_and_goes_on(cluster: Settings, tmp_path: Path) -> None:
+    with closing(Cable(cluster.hosts)) as cable:
+        address = cable.address
+        where = ("--zookeeper", hosts(replace(cluster, hosts=address)))
+        with process(*where, "status", "--json", "--watch", folder=tmp_path) as child:
+            lines_until(child, "{")
+            cable.cut()
+            *_, told = lines_until(child, "ZooKeeper")
+            cable.mend()
+            (again,) = lines_until(child, "\n")
+            child.send_signal(signal.SIGINT)
+            assert child.wait() == 0
+    assert address in told
+    assert json.loads(again)["slots"] == cluster.slots
+
+
+@pytest.mark.zk
+def test_on_a_terminal_an_outage_takes_the_place_of_the_tables_while_it_lasts(
+    cluster: Settings, tmp_path: Path
+) -> None:
+    def shown_until(text: str) -> None:
+        shown = ""
+        while text not in shown:
+            shown += os.read(screen, 4096).decode(errors="replace")
+
+    screen, terminal = pty.openpty()
+    with closing(Cable(cluster.hosts)) as cable, open(screen):
+        where = ("--zookeeper", hosts(replace(cluster, hosts=cable.address)))
+        environ = os.environ | {"PYTHONPATH": str(ROOT), "TERM": "xterm"}
+        with subprocess.Popen(
+            [*PROGRAM, *where, "status", "--watch"], cwd=tmp_path, env=environ, stdout=terminal
+        ) as child:
+            os.close(terminal)
+            try:
+                shown_until("1 member, leader 0")
+                cable.cut()
+                shown_until("ZooKeeper at")
+                cable.mend()
+                shown_until("1 member, leader 0")
+                child.send_signal(signal.SIGINT)
+                assert child.wait() == 0
+            finally:
+                child.kill()
+
+
+@pytest.mark.zk
+@pytest.mark.redis
+def test_watch_goes_on_while_the_message_queue_is_away(
+    cluster: Settings, redis_server: RedisServer, redis_url: str, tmp_path: Path
+) -> None:
+    with closing(Cable(redis_server.address)) as cable:
+        address = cable.address
+        url = redis_url.replace(redis_server.address, address)
+        where = ("--zookeeper", hosts(cluster), "--message-queue", url)
+        with process(*where, "status", "--json", "--watch", folder=tmp_path) as child:
+            assert json.loads(*lines_until(child, "{"))["queues"]
+            cable.cut()
+            *_, without, told = lines_until(child, "Redis at")
+            cable.mend()
+            *_, again = lines_until(child, '"dead_letters"')
+            child.send_signal(signal.SIGINT)
+            assert child.wait() == 0
+    assert json.loads(without)["queues"] is None
+    assert told.startswith(f"Redis at {address}")
+    assert json.loads(again)["queues"]
 
 
 @pytest.mark.zk
