@@ -8,6 +8,7 @@ from typing import Any
 from pyspider_zk.cluster.cluster_settings import (
     ClusterSettings,
     Maintenance,
+    faults_of,
     with_maintenance,
     with_rebalance,
     with_values,
@@ -16,7 +17,7 @@ from pyspider_zk.cluster.event_log import EventLog
 from pyspider_zk.cluster.events import Event, EventKind
 from pyspider_zk.cluster.records import decode_scale, no_cluster
 from pyspider_zk.cluster.tree import Tree
-from pyspider_zk.errors import BadMessage, Conflict
+from pyspider_zk.errors import BadMessage, BadRequest, Conflict
 from pyspider_zk.zookeeper.connection import Connection
 from pyspider_zk.zookeeper.errors import BadVersionError, NoNodeError
 from pyspider_zk.zookeeper.steps import Write
@@ -66,6 +67,9 @@ class Orders:
             kind: of the event.
             text: of the event, one sentence.
             edit: returns the new settings; called again if somebody else wrote meanwhile.
+
+        Raises:
+            BadRequest: nobody could read those.
         """
         while True:
             self._ensure()
@@ -73,6 +77,8 @@ class Orders:
             after = edit(before := self._decoded(data))
             if after == before:
                 return after
+            if faults := faults_of(after):
+                raise BadRequest("; ".join(faults))
             event = Event(kind, text, time.time(), self._who)
             write = Write(self._path, after.encode(), version)
             try:

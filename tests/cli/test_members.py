@@ -100,6 +100,11 @@ def test_scale_asks_the_up_that_runs_the_cluster(cluster: Settings, run: Run) ->
         assert ScaleNode(connection, Tree(cluster.root)).get() == 4
 
 
+def test_scale_refuses_what_no_up_would_read(run: Run) -> None:
+    result = ended(run("scale", "16385", "--no-wait", "--zookeeper", "127.0.0.1:1"), 2)
+    assert "16385 is not in the range 1<=x<=16384" in result.stderr
+
+
 @pytest.mark.zk
 def test_scale_says_how_many_run_when_it_gives_up(cluster: Settings, run: Run) -> None:
     result = ended(run("scale", "4", "--timeout", "0", "--zookeeper", hosts(cluster)), 3)

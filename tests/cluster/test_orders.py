@@ -1,15 +1,17 @@
 """Schedulers take the cluster-wide settings over while they run; damaged ones change nothing."""
 
+from collections.abc import Callable
+
 import pytest
 
-from pyspider_zk.cluster.cluster_settings import ClusterSettings, Maintenance
+from pyspider_zk.cluster.cluster_settings import MOST_NUMBER, ClusterSettings, Maintenance
 from pyspider_zk.cluster.event_log import EventLog
 from pyspider_zk.cluster.orders import Orders
 from pyspider_zk.cluster.records import LeaseTerms
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.config import Settings
-from pyspider_zk.errors import Conflict, Mismatch
-from pyspider_zk.limits import LONGEST_LEASE
+from pyspider_zk.errors import BadRequest, Conflict, Mismatch
+from pyspider_zk.limits import LONGEST_LEASE, MOST_SLOTS
 from pyspider_zk.zookeeper.connection import Connection
 from tests.support.crew import BareScheduler, Crew
 from tests.support.waiting import eventually
@@ -123,6 +125,26 @@ def test_each_change_has_an_event_with_the_user_and_no_change_has_none(
     events = [event for _, event in EventLog(connection, tree).read() if event.who == "me"]
     assert [event.kind for event in events] == ["settings", "maintenance", "evict", "pin"]
     assert events[0].text == "moves set to 5, lease unset"
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        lambda orders: orders.evict(MOST_NUMBER + 1),
+        lambda orders: orders.pin(3, MOST_NUMBER + 1),
+        lambda orders: orders.pin(MOST_SLOTS, 0),
+    ],
+)
+def test_an_order_that_no_scheduler_could_read_is_refused(
+    crew: Crew, orders: Orders, order: Callable[[Orders], object]
+):
+    crew.start_and_share(1)
+    before = orders.maintain(Maintenance.HOLD)
+
+    with pytest.raises(BadRequest, match=r"no (member has number|cluster has slot)"):
+        order(orders)
+
+    assert orders.read() == before
 
 
 def test_what_is_taken_back_leaves_the_settings_as_they_were(crew: Crew, orders: Orders):

@@ -285,6 +285,7 @@ def test_evictions_and_pins_are_taken_back(client: Any) -> None:
         ("maintenance", {"mode": "perhaps"}, 422),
         ("slots/99999/pin", {"member": 1}, 404),
         ("slots/1/pin", {"member": -1}, 422),
+        ("members/1000000000/evict", {}, 422),
     ],
 )
 def test_what_cannot_be_ordered_is_refused(
