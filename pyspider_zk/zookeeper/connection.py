@@ -3,12 +3,13 @@
 import functools
 import logging
 import operator
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from contextlib import contextmanager, suppress
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from kazoo.client import KazooClient, TransactionRequest
 from kazoo.exceptions import (
+    ConnectionLoss,
     KazooException,
     NodeExistsError,
     NoNodeError,
@@ -33,8 +34,7 @@ from pyspider_zk.zookeeper.unreadable import Unreadable
 from pyspider_zk.zookeeper.waiting import Waiter, boottime
 from pyspider_zk.zookeeper.wire import handler
 
-T = TypeVar("T")
-
+MOST_KEPT = 100  # requests without a connection; what was under way may have left as many bytes
 SHORTEST_START = 10.0  # seconds for the first answer, where nobody names others
 
 Watch = Callable[[object], None]
@@ -76,11 +76,26 @@ class Look(NamedTuple):
     names: list[list[str]]
 
 
+class _Client(KazooClient):  # type: ignore[misc]  # kazoo has no types
+    """kazoo's client, which keeps only so much for later while there is no connection.
+
+    Its thread is woken by a byte for each request, and reads them only while it is connected: the
+    socket was full after some hundreds, and whoever sent the next waited for ZooKeeper.
+    """
+
+    def _call(self, request: Any, async_object: Any) -> bool | None:
+        if not self.connected and len(self._queue) >= MOST_KEPT:
+            async_object.set_exception(ConnectionLoss())
+            return False
+        taken: bool | None = super()._call(request, async_object)
+        return taken
+
+
 class Connection:
     """A ZooKeeper client whose calls never wait longer than ``timeout`` seconds.
 
-    kazoo queues calls without limit while it is disconnected, so every call here is sent
-    asynchronously and waited for with a limit. All calls raise ``Unavailable`` if no answer
+    kazoo queues calls while it is disconnected, so every call here is sent asynchronously and
+    waited for with a limit. All calls raise ``Unavailable`` if no answer
     comes or ZooKeeper cannot do now what is asked, ``Refused`` if we are not let in, and
     ``SessionLost`` if the session ended; the fate of a write is unknown after ``Unavailable``.
     Only ``OUTDATED`` (``NoNodeError``, ``BadVersionError`` ...) come through as kazoo's own
@@ -119,7 +134,7 @@ class Connection:
         self._heartbeat = SessionHeartbeat(self._session, self._beat)
         self.unreadable = Unreadable()
         self._admission = Admission(settings)
-        self._client = KazooClient(
+        self._client = _Client(
             hosts=settings.hosts,
             timeout=settings.session,
             handler=handler(self._session.connect, self._admission.secure),
@@ -133,7 +148,6 @@ class Connection:
         # want of descriptors; nobody would start it again. Its connection has a copy of the retry.
         kazoo = self._client._connection
         kazoo.retry_sleeper.retry_exceptions += (Exception,)
-        kazoo._expand_client_hosts = _told(kazoo._expand_client_hosts)
         self._admission.guard(self._client)
         self._client.add_listener(self._on_state)
 
@@ -150,7 +164,8 @@ class Connection:
         """
         patience = max(SHORTEST_START, self._settings.session) if patience is None else patience
         self._admission.load()
-        self._session.share(patience, len(self._client.hosts))
+        kazoo, share = self._client._connection, functools.partial(self._session.share, patience)
+        kazoo._expand_client_hosts = _told(kazoo._expand_client_hosts, share)
         try:
             self._heartbeat.start()
             self._client.start(timeout=patience)
@@ -495,12 +510,16 @@ def _add(transaction: TransactionRequest, step: Step) -> None:
             transaction.delete(path, version)
 
 
-def _told(look_up: Callable[[], T]) -> Callable[[], T]:
-    """Return how to look up the addresses, with a line when that begins to fail: kazoo has none."""
+def _told(look_up: Callable[[], Sized], share: Callable[[int], None]) -> Callable[[], Sized]:
+    """Return how to look up the addresses, with a line when that begins to fail: kazoo has none.
+
+    Args:
+        share: told how many there are; one name may have several.
+    """
     begins = "the addresses of ZooKeeper cannot be looked up: %r"
     outage = Outage(logger, begins, "the addresses of ZooKeeper can be looked up again")
 
-    def look_up_and_tell() -> T:
+    def look_up_and_tell() -> Sized:
         try:
             found = look_up()
         except Exception as error:
@@ -508,6 +527,7 @@ def _told(look_up: Callable[[], T]) -> Callable[[], T]:
             raise
         if found:
             outage.answered()
+            share(len(found))
         else:  # kazoo passes over names without an address
             outage.failed(OSError("none of the names has an address"))
         return found

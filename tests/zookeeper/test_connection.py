@@ -24,6 +24,8 @@ from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.zk
 
+MANY = 400  # calls; kazoo's thread is woken by a pipe that holds fewer
+
 
 def test_without_zookeeper_the_address_and_the_option_are_named():
     address = f"127.0.0.1:{own_port()}"
@@ -38,6 +40,27 @@ def test_a_server_that_is_no_zookeeper_is_not_waited_for_longer():
 
         with pytest.raises(Unavailable):
             Connection(Settings(hosts=address, session=2.0)).start(patience=0.3)
+
+
+def test_calls_in_a_long_outage_end_however_many_there_are(settings: Settings, cable: Cable):
+    def ask_on_and_on() -> None:
+        for _ in range(MANY):
+            with pytest.raises(Unavailable):
+                connection.children("/")
+        over.set()
+
+    over = threading.Event()
+    connection = Connection(replace(settings, hosts=cable.address, session=30.0), timeout=0.01)
+    connection.start()
+    cable.cut()
+    cable.drop()
+    eventually(lambda: not connection.connected)
+    threading.Thread(target=ask_on_and_on, daemon=True).start()
+    try:
+        assert over.wait(60)
+    finally:
+        cable.mend()
+        connection.stop()
 
 
 def test_stopping_twice_or_before_the_start_is_harmless(settings: Settings):

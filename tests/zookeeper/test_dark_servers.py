@@ -47,3 +47,25 @@ def test_two_dark_servers_of_five_leave_the_others_their_turn(settings: Settings
 
         assert connection.connected
         connection.stop()
+
+
+def test_a_dark_address_of_a_name_leaves_the_others_their_turn(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+):
+    look_up = socket.getaddrinfo
+
+    def both(host: str, port: int, *more: object) -> list[object]:
+        if host != "zookeepers":
+            return look_up(host, port, *more)
+        addresses = [each.split(":") for each in (dark, settings.hosts)]
+        return [each for address in addresses for each in look_up(*address, *more)]
+
+    monkeypatch.setattr(socket, "getaddrinfo", both)
+    with dropping() as dark:
+        connection = Connection(Settings(hosts="zookeepers:2181", session=SESSION))
+        connection._client.randomize_hosts = False
+
+        connection.start(3 * PATIENCE)
+
+        assert connection.connected
+        connection.stop()
