@@ -126,11 +126,35 @@ def test_what_happens_meanwhile_is_no_fault_of_the_database(
 ) -> None:
     projectdb = ui.config["projectdb"]
     insert = projectdb.insert
-    monkeypatch.setattr(projectdb, "insert", lambda *args: (insert(*args), 1 / 0))
-    assert "just been created" in put(client, "p", ONE).get_json()["detail"]
+
+    def outrun(name: str, row: dict[str, Any]) -> None:
+        insert(name, {**row, "script": ONE})
+        insert(name, row)
+
+    monkeypatch.setattr(projectdb, "insert", outrun)
+    answer = put(client, "p", TWO)
+    assert (answer.status_code, ask(client, "p/script")["script"]) == (409, ONE)
+    assert "just been created" in answer.get_json()["detail"]
     monkeypatch.setattr(projectdb, "update", lambda *_: 0)
     answer = put(client, "p", TWO)
     assert (answer.status_code, ask(client, "p/script")["script"]) == (409, ONE)
+
+
+def test_a_project_whose_creation_got_no_reply_is_no_conflict_with_itself(
+    client: Any, ui: ClusterWebUI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored = ui.config["projectdb"].original
+    insert = stored.insert
+    with monkeypatch.context() as broken:
+        broken.setattr(stored, "insert", lambda *args: (insert(*args), 1 / 0))
+        assert put(client, "p", ONE, **{"if": ""}).status_code == 503
+    assert ask(client, "p/script")["script"] == ONE
+
+    assert put(client, "p", ONE, **{"if": ""}).status_code == 200
+    (version,) = ask(client, "p/versions")["items"]
+    assert ask(client, f"p/versions/{version['saved_at']}")["script"] == ONE
+    event = client.get("/api/v1/events").get_json()["items"][-1]
+    assert (event["kind"], event["who"], event["data"]["projects"]) == ("script", "admin", ["p"])
 
 
 def test_a_name_that_the_database_has_no_tables_for_is_refused(

@@ -248,8 +248,8 @@ def _create(name: str, script: str) -> str:
 
     Raises:
         BadMessage: the database can have no tables of that name.
-        Conflict: another one has just added it.
-        Unavailable: the database does not answer.
+        Conflict: another one has just added it, with another script.
+        Unavailable: the database does not answer; the project may have been added.
     """
     projectdb, config = backend().config["projectdb"], backend().config
     if not projectdb.verify_project_name(name):
@@ -260,7 +260,8 @@ def _create(name: str, script: str) -> str:
     try:
         answered(lambda: projectdb.insert(name, project))
     except Unavailable as error:
-        if _row(name) is not None:
+        there = _row(name, "script")
+        if there is not None and there["script"] != script:  # this very one may be by this request
             raise Conflict(f"project {name!r} has just been created: look at it") from error
         raise
     return status
