@@ -8,7 +8,7 @@ from typing import Any
 import click
 from rich.table import Table
 
-from pyspider_zk.cli.output import console, json_option, moment
+from pyspider_zk.cli.output import console, json_option, moment, remarked_if_unlogged
 from pyspider_zk.cli.projects import with_options
 from pyspider_zk.cli.target import (
     ClusterTarget,
@@ -106,11 +106,8 @@ def _apply(
 
 def _record(owner: ClusterTarget, text: str) -> None:
     event = Event(EventKind.DEAD_LETTERS, text, time.time(), user())
-    try:
-        with connected(owner.settings) as connection:
-            EventLog(connection, Tree(owner.settings.root)).append(event)
-    except ClusterError as error:
-        say(f"it is not in the event log: {error}", err=True)
+    with remarked_if_unlogged(), connected(owner.settings) as connection:
+        EventLog(connection, Tree(owner.settings.root)).append(event)
 
 
 def _table(letters: list[DeadLetter], total: int) -> Table | str:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from pyspider_zk.cli.output import json_option
+from pyspider_zk.cli.output import json_option, remarked_if_unlogged
 from pyspider_zk.cli.target import client_of, of_cluster, target, user
 from pyspider_zk.client import Project
 from pyspider_zk.cluster.cluster_settings import CHOICES, NAMES, ClusterSettings, Maintenance
@@ -90,7 +90,8 @@ def drain(options: dict[str, Any], number: int) -> None:
         member, record = cluster.numbered(number)
         request_drain(number, record, opened.own, user())
         text = f"member {member} was asked to drain"
-        opened.events.append(Event(EventKind.DRAIN, text, time.time(), user()))
+        with remarked_if_unlogged():
+            opened.events.append(Event(EventKind.DRAIN, text, time.time(), user()))
     if cluster.settings.maintenance is Maintenance.HOLD:
         held = "maintenance is on hold: its slots stay, and wait for its number to be back"
         click.echo(held, err=True)

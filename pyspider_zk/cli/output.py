@@ -1,8 +1,9 @@
-"""What a command shows: tables, times, and failures without passwords."""
+"""What a command shows: tables, times, failures without passwords, and remarks."""
 
 import sys
 import traceback
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import IO, Any
 
@@ -11,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from pyspider_zk.errors import ClusterError, ConfigError
-from pyspider_zk.terminal import escaped_lines, masked
+from pyspider_zk.terminal import escaped_lines, masked, say
 
 UNREADABLE = "unreadable"
 """What is shown in place of a time before the first year, or after the last, of the calendar.
@@ -54,6 +55,15 @@ def _message(error: ClusterError) -> str:
         return str(error)
     lines = (f"  - {fault}" for fault in error.faults)
     return "\n".join([f"the configuration has {len(error.faults)} faults:", *lines])
+
+
+@contextmanager
+def remarked_if_unlogged() -> Iterator[None]:
+    """Remark on stderr that the block could not write its event: what that tells of is done."""
+    try:
+        yield
+    except ClusterError as error:
+        say(f"it is not in the event log: {error}", err=True)
 
 
 def console(**more: Any) -> Console:

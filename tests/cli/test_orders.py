@@ -9,8 +9,11 @@ from typing import Any
 
 import pytest
 
+from pyspider_zk.cluster.event_log import EventLog
+from pyspider_zk.cluster.events import Event, EventKind
 from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.config import Settings
+from pyspider_zk.errors import Unavailable
 from pyspider_zk.projects.slots import slot_of
 from tests.cli.conftest import Run, ended, hosts
 from tests.support.connected import connected
@@ -153,6 +156,24 @@ def test_one_that_does_not_answer_cannot_be_asked_to_drain(ask: Ask) -> None:
 
 def test_nobody_is_asked_to_drain_who_does_not_run(ask: Ask) -> None:
     assert "no member 7 runs" in ask("drain", 7, ends_with=2)
+
+
+def test_who_is_asked_to_drain_drains_though_the_event_log_is_away(
+    run: Run, live: LiveCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append = EventLog.append
+
+    def refuse(log: EventLog, event: Event) -> int:
+        if event.kind == EventKind.DRAIN:
+            raise Unavailable("ZooKeeper is at an election")
+        return append(log, event)
+
+    monkeypatch.setattr(EventLog, "append", refuse)
+
+    result = ended(run("--zookeeper", hosts(live.settings), "drain", 0))
+
+    assert result.stdout == "member 0 drains\n"
+    assert "it is not in the event log: ZooKeeper is at an election\n" in result.stderr
 
 
 def test_rebalance_evens_out_once_and_drain_takes_it_back(
