@@ -368,6 +368,35 @@ def test_that_nobody_knows_whether_settings_were_saved_is_told(
     forgive(watch, "ERR_FAILED")
 
 
+def test_what_is_typed_while_settings_are_saved_stays_and_is_sent_after_it(
+    page: Page, cluster: BrowsedCluster
+) -> None:
+    open_page(page, "steering")
+    lease, save = page.get_by_label("Lease", exact=True), page.get_by_role("button", name="Save")
+    discard, told = page.get_by_role("button", name="Discard"), page.locator("#settings-told")
+    settings, held = "**/api/v1/settings", list[Route]()
+    page.route(settings, lambda route: held.append(route), times=1)
+    lease.fill("10")
+    with page.expect_request(settings):
+        press(page, "Save")
+    lease.fill("25")
+    order(page, "settings", moves=9)
+    expect(page.get_by_label("Moves")).to_have_value("9")  # so the page has looked meanwhile
+    expect(save).to_be_disabled()
+    expect(discard).to_be_disabled()
+    (route,) = held
+    route.continue_()
+    expect(told).to_contain_text("Saved.")
+    expect(lease).to_have_value("25")
+    expect(save).to_be_enabled()
+    expect(discard).to_be_enabled()
+    assert cluster.ask("settings")["lease"] == 10
+    press(page, "Save")
+    expect(save).to_be_disabled()
+    expect(told).to_contain_text("Saved.")
+    assert cluster.ask("settings")["lease"] == 25
+
+
 def test_a_response_from_before_a_saving_does_not_undo_it_in_the_form(
     page: Page, cluster: BrowsedCluster
 ) -> None:

@@ -8,6 +8,7 @@ const form = byId("settings");
 const fields = [...form.querySelectorAll("input, select")];
 const told = byId("settings-told");
 const save = byId("save-settings");
+let isSending = false;
 
 const dirty = (field) => field.value.trim() !== field.dataset.stands;
 const edited = () => fields.filter(dirty);
@@ -24,13 +25,12 @@ export function showSettings(settings) {
 }
 
 function check() {
-  save.disabled = !edited().length;
+  save.disabled = isSending || !edited().length;
   byId("discard-settings").disabled = save.disabled;
 }
 
 /** The value for the API, which judges it: what is no number is sent as it is. */
-function given(field) {
-  const text = field.value.trim();
+function given(text) {
   if (!text) return null;
   return Number.isFinite(Number(text)) ? Number(text) : text;
 }
@@ -45,13 +45,14 @@ function blame(faults) {
 }
 
 async function send() {
-  const changed = edited();
-  const body = Object.fromEntries(changed.map((field) => [field.name, given(field)]));
+  const sent = new Map(edited().map((field) => [field, field.value.trim()]));
+  const body = Object.fromEntries([...sent].map(([field, text]) => [field.name, given(text)]));
   say(told, "Saving…");
-  save.disabled = true;
+  isSending = true;
+  check();
   try {
     const settings = await post("/settings", body);
-    for (const field of changed) field.dataset.stands = field.value.trim();
+    for (const [field, text] of sent) field.dataset.stands = text; // what was typed meanwhile differs from it, and stays
     showSettings(settings);
     blame({});
     say(told, "Saved. All schedulers take it over within moments.");
@@ -62,13 +63,14 @@ async function send() {
     const outcome = isUnclear(error) ? "It is not known whether anything was changed" : "Nothing was changed";
     say(told, `${outcome}: ${known ? "see the field." : error.message}`);
   }
+  isSending = false;
   check();
 }
 
 form.addEventListener("input", check);
 form.addEventListener("submit", (event) => {
   event.preventDefault();
-  if (edited().length) send();
+  if (!save.disabled) send();
 });
 form.addEventListener("reset", (event) => {
   event.preventDefault();
