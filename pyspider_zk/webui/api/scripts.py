@@ -261,7 +261,7 @@ def _create(name: str, script: str) -> str:
         answered(lambda: projectdb.insert(name, project))
     except Unavailable as error:
         there = _row(name, "script")
-        if there is not None and there["script"] != script:  # this very one may be by this request
+        if there and str(there["script"] or "") != script:  # this very one may be by this request
             raise Conflict(f"project {name!r} has just been created: look at it") from error
         raise
     return status
