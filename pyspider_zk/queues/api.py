@@ -225,8 +225,9 @@ class SlotQueues(Protocol):
         Never blocks. Oldest first within a slot, fair among slots: each gets an equal share of
         the limit, unused shares go to the others, and slots that got nothing come first next
         time. Messages that cannot be decoded become dead letters; a list of tasks, as members of
-        before published it, becomes a message of each, which the next call finds. After an error
-        nothing counts as returned. Nothing is read before applied messages could be deleted.
+        before published it, becomes a message of each, which the next call finds, or a dead letter
+        if one is too large by itself. After an error nothing counts as returned. Nothing is read
+        before applied messages could be deleted.
 
         Args:
             ready: the slots to look into, if the caller knows where something is; None: all.
@@ -370,7 +371,8 @@ class ParkingLot(Protocol):
     def fetch(self, parked: Iterable[Parked]) -> dict[Parked, Any]:
         """Return the bodies of what is still parked; undecodable ones become dead letters.
 
-        A list of tasks, as members of before parked it, goes back to its slot queue, task by task.
+        A list of tasks, as members of before parked it, goes back to its slot queue, task by task;
+        it becomes a dead letter if one is too large by itself.
         """
 
     def remove(self, parked: Iterable[Parked]) -> None:

@@ -191,27 +191,27 @@ def unpack(
     reject: Callable[[Delivery, str], None],
     split: Callable[[Delivery], None],
 ) -> list[Delivery]:
-    """Return messages as deliveries; those that cannot be decoded become dead letters.
+    """Return messages as deliveries; those that cannot be read become dead letters.
 
     If that fails now, they are found again later. They must not block the others: a Redis out of
     memory accepts no dead letter until some messages are acknowledged.
 
     Args:
-        split: puts a message of each task in the place of a list, as it was published before.
+        split: puts a message of each task in the place of a list, as it was published before;
+            raises BadMessage if one is too large then: what is read may take more room as it is
+            written again, such as a number of four bytes.
     """
     deliveries = []
     for slot, tag, raw in found:
-        try:
-            delivery = Delivery(kind, slot, tag, *decode_delivered(kind, raw))
-        except BadMessage as error:
-            with suppress(Unavailable):
+        with suppress(Unavailable):
+            try:
+                delivery = Delivery(kind, slot, tag, *decode_delivered(kind, raw))
+                if isinstance(delivery.body, list):
+                    split(delivery)
+                else:
+                    deliveries.append(delivery)
+            except BadMessage as error:
                 reject(Delivery(kind, slot, tag, None), str(error))
-            continue
-        if isinstance(delivery.body, list):
-            with suppress(Unavailable):
-                split(delivery)
-        else:
-            deliveries.append(delivery)
     return deliveries
 
 
@@ -223,15 +223,17 @@ def unpack_parked(
     """Return the bodies of parked messages that are still there; the others as `unpack` does."""
     bodies: dict[Parked, Any] = {}
     for parked, raw in found:
-        try:
-            if raw is not None:
-                bodies[parked] = decode(raw)
-        except BadMessage as error:
-            with suppress(Unavailable):
-                reject(parked, str(error))
-    for parked in [each for each, body in bodies.items() if isinstance(body, list)]:
+        if raw is None:
+            continue
         with suppress(Unavailable):
-            split(parked, bodies.pop(parked))
+            try:
+                body = decode(raw)
+                if isinstance(body, list):
+                    split(parked, body)
+                else:
+                    bodies[parked] = body
+            except BadMessage as error:
+                reject(parked, str(error))
     return bodies
 
 

@@ -76,6 +76,20 @@ def test_what_is_too_much_in_the_inbox_is_a_dead_letter(backend: Any, raw: bytes
     assert queues.inbox.lengths()[NEW] == 0
 
 
+def test_a_list_that_is_too_large_as_members_write_it_is_a_dead_letter(backend: Any) -> None:
+    """A number of four bytes has eight once it was read."""
+    queues = backend.process().slot_queues
+    raw = msgpack.packb([task(track={"x": [0.5] * 1500})], use_single_float=True)
+    assert len(raw) < SMALL
+    backend.put_raw(NEW, 0, raw)
+    queues.publish([Message(NEW, 0, 1)])
+    queues.take([0])
+    assert bodies(queues) == [1]
+    (letter,) = queues.dead_letters(9)
+    assert (letter.body, queues.lengths()[NEW]) == (raw, 1)
+    assert "task 't' of project 'p' has" in letter.reason
+
+
 @pytest.mark.redis
 def test_what_is_larger_is_cut_by_the_server(redis_backend: Any) -> None:
     queues = redis_backend.process().slot_queues

@@ -6,8 +6,9 @@ import pytest
 
 from pyspider_zk.errors import BadMessage
 from pyspider_zk.local.services import RedisServer
+from pyspider_zk.queues import caps
 from pyspider_zk.queues.api import Delivery, Message, Parked, ParkingMove, Queues
-from pyspider_zk.queues.codec import encode
+from pyspider_zk.queues.codec import encode, pack
 from pyspider_zk.queues.names import QueueKind, parked_key
 from tests.queues.conftest import Backend, RedisBackend
 
@@ -277,6 +278,25 @@ def test_a_list_that_a_member_of_before_parked_goes_back_task_by_task(queues: Qu
     assert queues.parking_lot.waiting() == {}
     found = queues.slot_queues.read(QueueKind.NEWTASK, 9)
     assert [each.body for each in found] == [{"n": 2}, {"n": 3}]
+
+
+def test_a_parked_list_that_is_too_large_to_go_back_is_a_dead_letter(
+    queues: Queues, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = deliver(queues, {"n": 1}, {"n": 2})
+    tasks = [{"taskid": "t", "project": "p", "fetch": "x" * 500}]
+    bodies = {whole(one): tasks, whole(two): two.body}
+    moves = [ParkingMove(each, whole(each), bodies[whole(each)]) for each in (one, two)]
+    queues.parking_lot.park(moves)
+    monkeypatch.setattr(caps, "MESSAGE", 500)
+
+    assert queues.parking_lot.fetch(bodies) == {whole(two): two.body}
+
+    (letter,) = queues.slot_queues.dead_letters(9)
+    assert letter.body == pack(tasks)
+    assert "task 't' of project 'p' has" in letter.reason
+    assert queues.parking_lot.load([3]) == [whole(two)]
+    assert queues.slot_queues.lengths()[QueueKind.NEWTASK] == 0
 
 
 @pytest.mark.redis

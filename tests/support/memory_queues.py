@@ -239,9 +239,10 @@ class MemorySlotQueues(CommonSlotQueues):
         return batches
 
     def _split(self, delivery: Delivery) -> None:
+        raws = list(map(encode, delivery.body))
         if self._pop(delivery) is not None:
-            for task in delivery.body:
-                self._broker.append((delivery.kind, delivery.slot), encode(task))
+            for raw in raws:
+                self._broker.append((delivery.kind, delivery.slot), raw)
 
     def _measure(self, queues: Collection[SlotQueue]) -> dict[SlotQueue, int]:
         with self._broker.lock:
@@ -398,10 +399,11 @@ class MemoryParkingLot:
         return int(source.tag) in self._broker.streams.get(queue, {})
 
     def _split(self, parked: Parked, tasks: Sequence[Any]) -> None:
+        raws = list(map(encode, tasks))
         with self._broker.lock:
             if self._broker.parked.pop(parked, None) is not None:
-                for task in tasks:
-                    self._broker.append((parked.kind, parked.slot), encode(task))
+                for raw in raws:
+                    self._broker.append((parked.kind, parked.slot), raw)
 
 
 class NoWorkQueues:
