@@ -195,7 +195,7 @@ class Parking:
     def park(self, entries: Sequence[InFlightMessage]) -> list[InFlightMessage]:
         """Move messages that must wait into the lot; return those without room.
 
-        One that cannot be merged gets a reason to become a dead letter.
+        One that is too large for the lot gets a reason to become a dead letter.
 
         Raises:
             Unavailable: it is unknown which were moved until the lot is read again.
@@ -298,19 +298,19 @@ class Parking:
         pyspider would apply one after the other, which leaves the same row.
 
         Raises:
-            BadMessage: together they are too large.
+            BadMessage: it is too large as it is written again, or together they are.
         """
         delivery, source = entry.delivery, entry.parked or entry.delivery
         project, taskid = entry.key
         if entry.disposition is not Disposition.WAITS_FOR_TASK:
             target = Parked(delivery.kind, delivery.slot, delivery.tag, project)
+            encode(delivery.body)  # here, where the culprit is known: the lot refuses all at once
             return ParkingMove(source, target, delivery.body)
         key = (project, str(taskid))
         target = Parked(delivery.kind, delivery.slot, delivery.tag, *key)
         former, body = latest.get(key) or self._former(key)
         merged = {**body, **delivery.body}
-        if former:
-            encode(merged)
+        encode(merged)
         latest[key] = (target, merged)
         return ParkingMove(source, target, merged, None if former == target else former)
 

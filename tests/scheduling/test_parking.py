@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+import msgpack
 import pytest
 
 from pyspider_zk.errors import FenceClosed, Unavailable
@@ -167,6 +168,31 @@ def test_a_request_that_is_too_large_with_the_one_before_stops_nobody(
     rounds(scheduler)
     (again,) = running.dispatched()
     assert again["fetch"] == first["fetch"]
+
+
+def test_a_message_that_is_too_large_to_be_parked_stops_nobody(
+    running: World, task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A number of four bytes has eight once it was read."""
+    monkeypatch.setattr(caps, "MESSAGE", 10_000)
+    scheduler = running.scheduler()
+    running.new(task("p"))
+    rounds(scheduler, 2)
+    assert [each["taskid"] for each in running.dispatched()] == ["t"]
+    scheduler.quarantine.put(NEIGHBOUR, "its row is no row")
+    for project in ("p", NEIGHBOUR):
+        large = {**task(project, force_update=True), "fetch": {"data": [0.5] * 1500}}
+        raw = msgpack.packb(large, use_single_float=True)
+        running.broker.append((QueueKind.NEWTASK, slot_of(project, SLOTS)), raw)
+    running.new(task("p", "other"))
+
+    rounds(scheduler, 2)
+
+    reasons = [each.reason for each in running.queues.slot_queues.dead_letters(9)]
+    assert len(reasons) == 2
+    assert all("task 't' of project" in why and "the limit is 10000" in why for why in reasons)
+    assert [each["taskid"] for each in running.dispatched()] == ["other"]
+    assert (queued(running), parked(running)) == (0, 0)
 
 
 def test_what_a_stopped_owner_parks_too_late_is_found(running: World, task: Task) -> None:
