@@ -18,6 +18,9 @@ from pyspider_zk.queues.tasks import DEEPEST, is_deeper, is_valid
 
 LEVELS = DEEPEST + 3  # a part of a task, within a list of tasks
 
+CODING_ERRORS = (TypeError, ValueError, OverflowError, RecursionError)
+"""Errors of a value without a wire form, and of bytes that are none: a list as a key, say."""
+
 _TIMESTAMP_AS_DATETIME = 3
 
 _decode_valid = msgspec.msgpack.Decoder().decode  # some times as fast as msgpack's
@@ -31,7 +34,7 @@ def encode(body: object) -> bytes:
     """
     try:
         packed = pack(body)
-    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+    except CODING_ERRORS as error:
         raise BadMessage(f"{_describe(body)} cannot be encoded: {error}") from error
     if len(packed) > caps.MESSAGE:
         raise BadMessage(f"{_describe(body)} {_too_large(len(packed))}")
@@ -79,7 +82,7 @@ def decode(raw: bytes) -> Any:
         return msgpack.unpackb(
             raw, raw=False, strict_map_key=False, timestamp=_TIMESTAMP_AS_DATETIME
         )
-    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+    except CODING_ERRORS as error:
         raise BadMessage(f"is no msgpack: {type(error).__name__} {error}".rstrip()) from error
 
 
@@ -91,7 +94,7 @@ def encode_record(slot: int, record: Mapping[str, Any]) -> bytes:
     """
     try:
         return pack(dict(record))
-    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+    except CODING_ERRORS as error:
         raise BadMessage(f"record of slot {slot}: {error}") from error
 
 

@@ -18,6 +18,7 @@ import umsgpack  # type: ignore[import-untyped]  # ships no types
 
 from pyspider_zk.errors import BadMessage
 from pyspider_zk.queues.back_off import BackOff
+from pyspider_zk.queues.codec import CODING_ERRORS
 from pyspider_zk.queues.packs import who
 from pyspider_zk.queues.redis_taken import RawMessage, RedisTaken
 from pyspider_zk.queues.resilient import QueueAccess
@@ -32,14 +33,7 @@ SOON = 0.05  # seconds in which these are done, or it takes fewer: others could 
 MOST_DEATHS = 3
 """Processes that may die of a message, or with it, until no other begins it."""
 
-_UNDECODABLE = (
-    umsgpack.UnpackException,
-    RecursionError,
-    TypeError,
-    ValueError,
-    OverflowError,
-    MemoryError,
-)
+_UNDECODABLE = (umsgpack.UnpackException, MemoryError, *CODING_ERRORS)
 
 
 class Taken(NamedTuple):

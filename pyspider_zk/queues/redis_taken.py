@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import msgpack
 
 from pyspider_zk.queues import caps
-from pyspider_zk.queues.codec import pack
+from pyspider_zk.queues.codec import CODING_ERRORS, pack
 from pyspider_zk.queues.names import (
     WORK_QUEUES,
     deaths_key,
@@ -165,12 +165,12 @@ class RedisWorkQueues:
 
 
 def _task_of(raw: bytes, *, is_page: bool) -> object:
-    """Return the task that a message is, or begins with; None if that is not whole."""
+    """Return the task that a message is, or begins with; None if that is not whole, or junk."""
     unpacker = msgpack.Unpacker(raw=False, strict_map_key=False)
     unpacker.feed(raw)
     try:
         if is_page:
             unpacker.read_array_header()
         return unpacker.unpack()
-    except (msgpack.UnpackException, ValueError, RecursionError):
+    except (msgpack.UnpackException, *CODING_ERRORS):
         return None

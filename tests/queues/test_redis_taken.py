@@ -38,6 +38,21 @@ pytestmark = pytest.mark.redis
 NAME = "fetcher2processor"
 OURS, OTHERS = "ours", "others"
 
+TASKS, PAGES, _ = WORK_QUEUES
+NO_TASK = {
+    "nothing": b"",
+    "no msgpack": b"\xc1",
+    "not whole": b"\x81\xa1a",
+    "a list": b"\x91\xc0",
+    "a list as a key": b"\x81\x91\x01\x02",
+    "a mapping as a key": b"\x81\x80\x02",
+    "no UTF-8": b"\x81\xa1\xff\x02",
+    "a time of no length": b"\xc7\x00\xff",
+    "a time beyond all years": b"\xc7\x0c\xff\x00\x00\x00\x00\x7f" + b"\xff" * 7,
+    "too deep": b"\x91" * 5000,
+    "too large": b"\xdd\xff\xff\xff\xff",
+}
+
 Make = Callable[..., RedisTaken]
 
 
@@ -286,6 +301,26 @@ def test_a_key_of_another_type_is_moved_out_of_the_way(
     client.rpush(NAME, b"one")
     assert bodies(make().take(1, [])) == [b"one"]
     assert takers.give_back(NAME, OURS) == 1
+
+
+def beginning(raw: bytes, queue: str) -> bytes:
+    """Return what a message of a queue begins with; one of a page is a list of task and page."""
+    return b"\x92" + raw if queue == PAGES else raw
+
+
+@pytest.mark.parametrize("queue", [TASKS, PAGES])
+@pytest.mark.parametrize("raw", NO_TASK.values(), ids=NO_TASK)
+def test_what_is_no_task_hides_no_task_under_way(
+    client: redis.Redis, fateful: FatefulKeys, takers: RedisWorkQueues, queue: str, raw: bytes
+) -> None:
+    """A takeover asks for them: if it failed, so would each round of whoever takes over."""
+    for half in (["a"], ["b"]):
+        own = [pack({"taskid": taskid, "project": "p"}) for taskid in half]
+        client.rpush(queue, *(beginning(each, queue) for each in (raw, *own)))
+        if half == ["a"]:
+            RedisTaken(fateful, queue, OURS).take(2, [])
+
+    assert sorted(task["taskid"] for task in takers.under_way()) == ["a", "b"]
 
 
 class Act(Enum):
