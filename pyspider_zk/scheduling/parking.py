@@ -123,8 +123,8 @@ class Parking:
         """Load what former owners parked for these slots; bodies of messages are loaded later."""
         found = self._lot.load(slots)
         self.drop(slots)
-        self._slots |= set(slots)
         self._load(found)
+        self._slots |= set(slots)  # last: what cannot be read now is not looked at again either
 
     def drop(self, slots: Collection[int]) -> None:
         """Forget what is parked for these slots; the next owner finds it in the lot."""

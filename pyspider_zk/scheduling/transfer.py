@@ -164,13 +164,13 @@ class Handover:
 
     def _take_some(self, slots: Mapping[int, int], find_tasks: Callable[[], None]) -> None:
         loaded = self._records.load_many(slots)
-        self._intake.take(slots)
+        records = {slot: self._current(slot, epoch, loaded) for slot, epoch in slots.items()}
+        if any(self._has_died(slot, epoch, records[slot]) for slot, epoch in slots.items()):
+            find_tasks()
+        self._intake.take(slots)  # after all that may fail: what it reads must be of held slots
         for slot, epoch in slots.items():
-            record = self._current(slot, epoch, loaded)
-            if self._has_died(slot, epoch, record):
-                find_tasks()
             self._fence.held[slot] = epoch
-            parts, faults = read_record(record, epoch)
+            parts, faults = read_record(records[slot], epoch)
             if faults:
                 logger.error("record of slot %d: not used: %s", slot, "; ".join(faults)[:500])
             self._projects.load_slot(slot, parts)

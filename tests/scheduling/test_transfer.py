@@ -12,6 +12,7 @@ from pyspider_zk.errors import FenceClosed, Unavailable
 from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.scheduling import transfer
 from pyspider_zk.scheduling.answers import LocalAnswers
+from pyspider_zk.scheduling.parking import LOOK
 from pyspider_zk.scheduling.scheduler import SlotScheduler
 from tests.support.sole_owner import SoleOwner
 from tests.support.world import SLOTS, World, granted, read_and_write, save_all
@@ -170,6 +171,45 @@ def test_records_come_some_at_a_time_with_signs_of_life(
     assert slot_of("p", SLOTS) != slot_of("q", SLOTS)
     assert [each for each in seen if each != "work"] == ["beat", 3, "beat", 3, "beat", 2]
     assert seen.count("work") == 1
+
+
+@pytest.mark.parametrize(
+    ("interface", "call"),
+    [("work", "under_way"), ("parking_lot", "load"), ("parking_lot", "fetch")],
+)
+def test_a_slot_that_could_not_be_taken_holds_up_no_other(
+    world: World,
+    crawling: SlotScheduler,
+    task: Task,
+    monkeypatch: pytest.MonkeyPatch,
+    interface: str,
+    call: str,
+) -> None:
+    """Redis may be away in between; a message of a slot that is not held would end each round."""
+    crawling.run_once()
+    world.new(task("p", "a", force_update=True))  # is parked until its task is not under way
+    crawling.run_once()
+    world.project("q")
+    world.script_is_known("q")
+    its = slot_of("p", SLOTS)
+    owner = SoleOwner(SLOTS, {*range(SLOTS)} - {its})
+    after = world.scheduler(owner)
+    after.run_once()
+    world.dispatched()
+    world.new(task("p", "b"), task("q"))
+    # when
+    owner.grant([its], epoch=2)
+    with monkeypatch.context() as away:
+        away.setattr(getattr(after.queues, interface), call, _unavailable)
+        with pytest.raises(Unavailable):
+            after.run_once()
+    world.now += LOOK
+    after.take_arrivals()
+    # then
+    assert its not in after.fence.held
+    assert [each["project"] for each in world.dispatched()] == ["q"]
+    after.run_once()
+    assert after.fence.held[its] == 2
 
 
 def test_a_handoff_that_cannot_be_saved_at_once_loses_nothing(
