@@ -86,6 +86,7 @@ def test_equal_messages_all_move(backend: Any, owner: Queues) -> None:
     [
         (b"\xc1", "no msgpack"),
         (b"", "no msgpack"),
+        (b"\x81\x91\x01\x02", "no msgpack"),
         (pack("text"), "no task but a str"),
         (pack({"taskid": "x"}), "project name None"),
         (pack(task("no/slash")), "project name 'no/slash'"),

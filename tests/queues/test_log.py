@@ -99,6 +99,7 @@ def test_the_oldest_are_dropped(redis_backend: RedisBackend) -> None:
         {"x": "y"},
         {"line": ""},
         {"line": b"\xc1"},
+        {"line": b"\x81\x91\x01\x02"},
         {"line": msgspec.msgpack.encode(replace(LINE, level="spam"))},
         {"line": msgspec.msgpack.encode(replace(LINE, message="x" * (MESSAGE + 1)))},
         {"line": msgspec.msgpack.encode({**msgspec.to_builtins(LINE), "host": b"\xff"})},

@@ -66,7 +66,9 @@ def test_a_record_without_a_wire_form_is_refused_by_slot(records: SlotRecords) -
     assert records.load(7) is None
 
 
-@pytest.mark.parametrize("raw", [b"\xc1", msgpack.packb([1]), b"", b"\x81" * 100_000])
+@pytest.mark.parametrize(
+    "raw", [b"\xc1", msgpack.packb([1]), b"", b"\x81" * 100_000, b"\x81\x91\x01\x02"]
+)
 def test_bytes_that_are_no_record_are_told_and_the_others_are_loaded(
     backend: Any, records: SlotRecords, caplog: pytest.LogCaptureFixture, raw: bytes
 ) -> None:

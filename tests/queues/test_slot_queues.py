@@ -13,7 +13,7 @@ from pyspider_zk.queues.api import Delivery, Message, SlotQueues
 from pyspider_zk.queues.names import QueueKind
 
 NEW, STATUS = QueueKind.NEWTASK, QueueKind.STATUS
-NOT_MSGPACK = b"\xc1"
+NOT_MSGPACK = [b"\xc1", b"\x81\x91\x01\x02"]  # the second has a list as a key
 
 
 def tasks(*numbers: int, slot: int = 0, kind: QueueKind = NEW) -> list[Message]:
@@ -239,15 +239,18 @@ def test_the_odd_messages_of_a_limit_go_round(queues: SlotQueues) -> None:
     assert counts == dict.fromkeys(range(3), 4)
 
 
-def test_undecodable_bytes_are_rejected_and_stop_nobody(backend: Any, queues: SlotQueues) -> None:
+@pytest.mark.parametrize("raw", NOT_MSGPACK)
+def test_undecodable_bytes_are_rejected_and_stop_nobody(
+    backend: Any, queues: SlotQueues, raw: bytes
+) -> None:
     queues.take([2])
     queues.publish(tasks(1, slot=2))
-    backend.put_raw(NEW, 2, NOT_MSGPACK)
+    backend.put_raw(NEW, 2, raw)
     queues.publish(tasks(3, slot=2))
     assert ids(queues.read(NEW, 10)) == [1, 3]
     assert queues.lengths()[NEW] == 2
     (letter,) = queues.dead_letters(10)
-    assert (letter.kind, letter.slot, letter.body) == (NEW, 2, NOT_MSGPACK)
+    assert (letter.kind, letter.slot, letter.body) == (NEW, 2, raw)
     assert "no msgpack" in letter.reason
 
 
