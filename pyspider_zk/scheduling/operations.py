@@ -172,7 +172,8 @@ class ProjectOperations:
 
     def _begin(self, targets: Targets) -> Results:
         """Apply ``on_start`` as if its message had been read; False if an old one is in flight."""
-        results = _each(targets, self._request)
+        results = self._unread(targets)
+        results |= _each(_left(targets, results), self._request)
         refused = self._applier.commit() if targets else {}
         return results | {
             project: error for (project, _), error in refused.items() if project in results
@@ -195,6 +196,17 @@ class ProjectOperations:
                 },
             }
         )
+
+    def _unread(self, targets: Targets) -> Results:
+        """Return those that wait for a look at their rows: what memory tells of them is old.
+
+        A database that is away for a moment must not have them refused, which is final.
+        """
+        return {
+            target.project: False
+            for target in targets
+            if self._projects.is_look_due(target.project)
+        }
 
     def _running(self, name: str) -> LoadedProject:
         """Return a project whose tasks are scheduled.
@@ -232,6 +244,7 @@ class ProjectOperations:
     def _refetch(self, wanted: RefetchFilter, targets: Targets) -> Results:
         """Have tasks of running projects fetched again, once per batch, the next page of them."""
         results = self._refreshed(_fresh(targets))
+        results |= self._unread(_left(targets, results))
         results |= _faults(_each(_left(targets, results), self._check_running))
         self._applier.commit()  # pages are of committed rows
         refetching = Refetching(self._engine, self._applier, wanted)

@@ -365,6 +365,10 @@ class ProjectSet:
         for name in names:
             self._looks.setdefault(name)
 
+    def is_look_due(self, name: str) -> bool:
+        """Return whether a project's row is still to be read, because a database was away."""
+        return name in self._looks
+
     def _forget(self, name: str) -> None:
         self._engine.taskdb.discard(name.__eq__)
         self._unload(name)

@@ -2,14 +2,16 @@
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from pyspider.database.sqlite.taskdb import TaskDB
 
+from pyspider_zk.databases import breaker
 from pyspider_zk.errors import ClusterError, DatabaseAway, FenceClosed, SealBroken
-from pyspider_zk.jobs.execution import TRIES, JobWork
+from pyspider_zk.jobs.execution import TRIES, WAITS, JobWork
 from pyspider_zk.jobs.model import Outcome
 from pyspider_zk.jobs.operations import PROJECTS_LIMIT, Progress
 from pyspider_zk.projects.rows import ACTIVE, STATUSES
@@ -1058,6 +1060,10 @@ def kill(*_: object, **__: object) -> None:
 NAMES = [f"p{number}" for number in range(6)]
 
 
+def ended(work: JobWork) -> bool:
+    return work.verdict is not None
+
+
 def some_projects(world: World, **fields: Any) -> None:
     for name in NAMES:
         world.project(name, **fields)
@@ -1316,6 +1322,80 @@ def test_a_project_whose_restart_fails_or_is_called_off_goes_on(world: World) ->
     rounds(scheduler)
 
     assert "p" in scheduler.engine.projects
+
+
+def rows_away(scheduler: SlotScheduler) -> None:
+    """Let one read of a whole row fail, as behind a lock."""
+    get = scheduler.engine.projectdb.get
+
+    def away_once(name: str, fields: Any = None) -> Any:
+        if fields is not None:
+            return get(name, fields=fields)
+        scheduler.engine.projectdb.get = get
+        raise DatabaseAway("projectdb is away")
+
+    scheduler.engine.projectdb.get = away_once
+
+
+def tasks_away(scheduler: SlotScheduler) -> None:
+    """Let the task database be away from when the next row is written."""
+    update = scheduler.engine.projectdb.update
+
+    def lose_tasks(name: str, columns: Any) -> None:
+        scheduler.engine.projectdb.update = update
+        update(name, columns)
+        scheduler.engine.databases._breakers["taskdb"].failed(OSError("no route"))
+
+    scheduler.engine.projectdb.update = lose_tasks
+
+
+@pytest.mark.parametrize("outage", [rows_away, tasks_away])
+@pytest.mark.parametrize("operation", ["start", "restart"])
+def test_an_outage_after_rows_were_written_delays_the_jobs_and_refuses_no_project(
+    world: World,
+    monkeypatch: pytest.MonkeyPatch,
+    operation: str,
+    outage: Callable[[SlotScheduler], None],
+) -> None:
+    monkeypatch.setattr(breaker, "PAUSES", (60.0,))
+    some_projects(world, status="STOP")
+    scheduler, clock = world.scheduler(), Clock()
+    rounds(scheduler)
+    works = [add(scheduler, claim, clock) for claim in halves(operation)]
+
+    outage(scheduler)
+    with suppress(DatabaseAway):
+        scheduler.run_once()
+    assert not any(map(ended, works))
+    scheduler.engine.databases._breakers["taskdb"].answered()
+    through(scheduler, works, clock)
+    for name in NAMES:
+        world.script_is_known(name)
+    rounds(scheduler)
+
+    assert all(map(done, works))
+    assert {status(world, name) for name in NAMES} == {"RUNNING"}
+    assert started(world) == NAMES
+
+
+@pytest.mark.parametrize("operation", ["restart", "refetch"])
+def test_who_goes_on_with_a_job_waits_for_a_project_that_it_could_not_load_yet(
+    world: World, operation: str
+) -> None:
+    world.project("p")
+    rounds(world.scheduler())
+    after, clock = successor(world), Clock()
+    after.project_set.follow_rows()
+    waiting = Progress(at=1, later={"p": WAITS})
+
+    rows_away(after)
+    after.handover.follow(after.fence.ownership)
+    work = add(after, a_claim(operation, ["p"], progress=waiting), clock)
+    after.local_jobs.work(lambda: None)
+    assert not ended(work)
+    through(after, [work], clock)
+
+    assert done(work)
 
 
 @pytest.mark.parametrize("operation", ["start", "restart", "delete"])
