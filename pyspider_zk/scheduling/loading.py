@@ -64,13 +64,26 @@ class TaskLoading:
         self._room = engine.attention.window_size.due
         self._turns: dict[str, None] = {}
         self._under_way: dict[str, dict[str, Mapping[str, Any]]] = {}  # by project and task id
+        self._found_at = 0.0
 
-    def expect(self, tasks: Iterable[Mapping[str, Any]]) -> None:
-        """Let these tasks count as in flight when their projects are loaded next."""
+    def expect(self, tasks: Iterable[Mapping[str, Any]], slots: Collection[int]) -> None:
+        """Let these tasks count as in flight when their projects are loaded next.
+
+        Args:
+            tasks: all that are under way now, of the whole cluster.
+            slots: those whose projects may be loaded; a project that is in memory knows better.
+        """
         self._under_way.clear()
+        self._found_at = time.time()
         for task in tasks:
-            if _is_sent(task):
+            if _is_sent(task) and self._engine.fence.slot(task["project"]) in slots:
                 self._under_way.setdefault(task["project"], {})[task["taskid"]] = task
+        for project in self._engine.projects:
+            self._under_way.pop(project, None)
+
+    def expect_no_more(self, project: str) -> None:
+        """Forget which tasks of a project were found: from now on its memory tells, or nobody."""
+        self._under_way.pop(project, None)
 
     def load(self, project: LoadedProject, part: Part) -> None:
         """Load the first of the ACTIVE rows; ``work`` loads the others.
@@ -98,15 +111,19 @@ class TaskLoading:
             self._load_page(project)
 
     def _restore_under_way(self, project: LoadedProject) -> None:
-        """Let the tasks count as in flight that were found, as far as they wait by their rows."""
-        tasks = self._under_way.pop(project.name, {})
+        """Let the tasks count as in flight that were found, as far as they wait by their rows.
+
+        One that was found so long ago that its time is over does not.
+        """
+        tasks = self._under_way.get(project.name, {})
         rows = self._engine.taskdb.get_many(project.name, tasks, ["status"]) if tasks else {}
         window = project.task_queue
         for taskid, task in tasks.items():
             row = rows.get(taskid)
-            if row is not None and row["status"] == TaskDB.ACTIVE:
-                seconds = time_in_flight(task, window.processing_timeout)
-                window.put_in_flight(taskid, 0, time.time() + seconds, seconds)
+            seconds = time_in_flight(task, window.processing_timeout)
+            until = self._found_at + seconds
+            if row is not None and row["status"] == TaskDB.ACTIVE and time.time() < until:
+                window.put_in_flight(taskid, 0, until, seconds)
                 window.doubt([taskid])
                 project.has_sent |= taskid != ON_FINISHED
 
@@ -123,9 +140,8 @@ class TaskLoading:
             self._counts[project] = _Count()
 
     def forget(self, project: str) -> None:
-        """Forget a project that is no longer in memory."""
+        """Forget a project that is no longer in memory, but not what is expected of it."""
         self._engine.inherited.pop(project, None)
-        self._under_way.pop(project, None)
         self._counted.discard(project)
         self._counts.pop(project, None)
 

@@ -74,9 +74,9 @@ class ProjectSet:
         """Return whether a slot has projects, as far as their rows were read."""
         return bool(self._rows.index.names(slot))
 
-    def expect(self, tasks: Iterable[Mapping[str, Any]]) -> None:
-        """Let these tasks count as in flight when their projects are loaded next."""
-        self._loading.expect(tasks)
+    def expect(self, tasks: Iterable[Mapping[str, Any]], slots: Collection[int]) -> None:
+        """Let these tasks of slots count as in flight when their projects are loaded next."""
+        self._loading.expect(tasks, slots)
 
     def load_slot(self, slot: int, parts: Mapping[str, Part]) -> None:
         """Load a slot's projects into memory, with the state that their former owner left.
@@ -205,7 +205,7 @@ class ProjectSet:
                 self.quarantine.pardon(name)
             else:
                 self._engine.taskdb.discard(name.__eq__)
-                self._parts.pop(name, None)
+                self._take_left(name)
                 self.quarantine.drop(name)
 
     def look_at(self, name: str) -> bool:
@@ -256,7 +256,7 @@ class ProjectSet:
             except Exception:  # half-loaded, it would not recognize messages for the other half
                 self._unload(name)
                 raise
-        part = self._parts.pop(name, {})
+        part = self._take_left(name)
         self._looks.pop(name, None)
         self._engine.attention.on_project(name)
         if part.get("clean"):
@@ -372,9 +372,14 @@ class ProjectSet:
     def _forget(self, name: str) -> None:
         self._engine.taskdb.discard(name.__eq__)
         self._unload(name)
-        self._parts.pop(name, None)
+        self._take_left(name)
         self._looks.pop(name, None)
         self.quarantine.drop(name)
+
+    def _take_left(self, name: str) -> Part:
+        """Return the state that a former owner left of a project, and forget all that it left."""
+        self._loading.expect_no_more(name)
+        return self._parts.pop(name, {})
 
     def _unload(self, name: str) -> None:
         with self._engine.lock:

@@ -5,7 +5,7 @@ Threads: the scheduler loop only.
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from functools import cache
+from functools import cache, partial
 from itertools import islice
 from typing import Any
 
@@ -155,7 +155,7 @@ class Handover:
 
     def _take(self, slots: Mapping[int, int]) -> None:
         slots = self._seals.take(slots)
-        find_tasks = cache(self._find_tasks)
+        find_tasks = cache(partial(self._find_tasks, slots))
         for some in _groups(slots, SLOTS_PER_TAKE):
             self._beat()
             self._take_some({slot: slots[slot] for slot in some}, find_tasks)
@@ -181,13 +181,16 @@ class Handover:
             return self._projects.has_any(slot)
         return not is_clean(record, epoch)
 
-    def _find_tasks(self) -> None:
+    def _find_tasks(self, slots: Collection[int]) -> None:
         """Find the tasks that are with fetchers and processors.
 
         It is asked after the slots were sealed, when an owner that died can commit nothing any
-        more.
+        more. Projects of slots that were taken before may still wait for a database.
+
+        Args:
+            slots: those that are being taken.
         """
-        self._projects.expect(self._work.under_way())
+        self._projects.expect(self._work.under_way(), {*self._fence.held, *slots})
 
     def _current(
         self, slot: int, epoch: int, loaded: Mapping[int, dict[str, Any]]

@@ -1,14 +1,20 @@
 """Projects with more pending tasks than memory has room for: none is lost, and nobody waits."""
 
+import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager, suppress
 from typing import Any
 
 import pytest
 from pyspider.database.sqlite.taskdb import TaskDB
 
+from pyspider_zk.errors import DatabaseAway
+from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.scheduling import loading, window
 from pyspider_zk.scheduling.scheduler import SlotScheduler
+from tests.support.clock import Clock
+from tests.support.sole_owner import SoleOwner
 from tests.support.world import SLOTS, World, crawling, granted
 
 Task = Callable[..., dict[str, Any]]
@@ -272,3 +278,205 @@ def test_an_answer_that_a_dead_owner_had_applied_does_not_count_again(
     world.finish(told, ok=False)
     scheduler.run_once()
     assert row(world, "t0")["schedule"]["retried"] == 1
+
+
+HOUR, DAY = 3600, 86_400
+P, Q = slot_of("p", SLOTS), slot_of("q", SLOTS)
+assert P != Q
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """Give the wall clock, which the test sets."""
+    made = Clock(6_000_000.0)
+    monkeypatch.setattr(time, "time", made)
+    return made
+
+
+def owner_of(*slots: int, epoch: int = 2) -> SoleOwner:
+    owner = SoleOwner(SLOTS, ())
+    owner.grant(slots, epoch)
+    return owner
+
+
+def finding(scheduler: SlotScheduler, *tasks: dict[str, Any]) -> SlotScheduler:
+    """Let a scheduler find these tasks with fetchers and processors when it takes slots over."""
+    scheduler.queues.work.under_way = lambda: [*tasks]  # type: ignore[method-assign]
+    return scheduler
+
+
+def rounds(scheduler: SlotScheduler, count: int = 3) -> None:
+    """Run rounds; an outage ends one early."""
+    for _ in range(count):
+        with suppress(DatabaseAway):
+            scheduler.run_once()
+
+
+def sent(world: World, scheduler: SlotScheduler) -> list[str]:
+    rounds(scheduler)
+    return [each["taskid"] for each in world.dispatched() if each["taskid"] != "on_finished"]
+
+
+def turn(world: World, scheduler: SlotScheduler, project: str, status: str) -> None:
+    """Write a project's status, and let the scheduler follow."""
+    world.projectdb.update(project, {"status": status})
+    scheduler.rows.look_soon()
+    rounds(scheduler)
+
+
+@contextmanager
+def away(database: Any, method: str) -> Iterator[None]:
+    """Let a database be away for whoever calls a method, while the block runs."""
+
+    def failing(*_: Any, **__: Any) -> Any:
+        raise DatabaseAway("taskdb is away")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(database, method, failing)
+        yield
+
+
+def left_by_the_dead(world: World, task: Task, names: Iterable[str] = "pq") -> list[dict[str, Any]]:
+    """Make projects with one task each, which an owner had sent before it died; return those."""
+    tasks = [task(name) for name in names]
+    for each in tasks:
+        world.project(each["project"])
+        world.script_is_known(each["project"])
+        world.taskdb.insert(each["project"], each["taskid"], {**each, "status": ACTIVE})
+    return tasks
+
+
+def test_what_was_found_under_way_counts_as_in_flight_until_its_time_out(
+    world: World, task: Task, clock: Clock
+) -> None:
+    tasks = left_by_the_dead(world, task)
+    after = finding(world.scheduler(granted(2)), *tasks)
+
+    assert sent(world, after) == []
+    clock.now += HOUR
+    assert sent(world, after) == ["t", "t"]
+
+
+@pytest.mark.parametrize("method", ["get_many", "active_page"])
+def test_what_was_found_under_way_counts_though_its_project_cannot_be_loaded_at_once(
+    world: World, task: Task, method: str
+) -> None:
+    tasks = left_by_the_dead(world, task)
+    after = finding(world.scheduler(granted(2)), *tasks)
+
+    with away(after.engine.taskdb, method):
+        rounds(after, 1)
+        assert set(after.engine.projects) == set()
+
+    assert sent(world, after) == []
+    assert set(after.engine.projects) == {"p", "q"}
+
+
+def test_what_was_found_under_way_is_kept_over_another_takeover(world: World, task: Task) -> None:
+    tasks = left_by_the_dead(world, task)
+    owner = owner_of(P)
+    after = finding(world.scheduler(owner), *tasks)
+
+    with away(after.engine.taskdb, "get_many"):
+        rounds(after, 1)
+        owner.grant([Q], epoch=2)
+        rounds(after, 1)
+        assert set(after.engine.projects) == set()
+
+    assert sent(world, after) == []
+    assert set(after.engine.projects) == {"p", "q"}
+
+
+@pytest.mark.parametrize("how", ["held before", "handed over", "after a death"])
+def test_a_project_that_starts_later_sends_by_its_rows_and_not_by_what_was_found_once(
+    world: World, task: Task, clock: Clock, how: str
+) -> None:
+    for name in "pq":
+        world.project(name)
+        world.script_is_known(name)
+    world.new(task("p", age=DAY, auto_recrawl=True))
+    first = owner_of(P, Q, epoch=1)
+    before = world.scheduler(first)
+    rounds(before)
+    clock.now += 1
+    rounds(before)
+    (found,) = world.dispatched()
+    if how != "after a death":
+        first.ask_back([P])
+        rounds(before)
+    second = owner_of(P)
+    if how != "held before":
+        second.grant([Q], epoch=2)
+    after = finding(world.scheduler(second), found)
+    rounds(after)
+    second.grant([Q], epoch=2)
+    rounds(after)
+    world.finish(found)
+    world.script_is_known("p")
+    assert sent(world, after) == []
+
+    clock.now += HOUR
+    turn(world, after, "p", "STOP")
+    turn(world, after, "p", "RUNNING")
+    world.script_is_known("p")
+    assert sent(world, after) == []
+    clock.now += HOUR
+    assert sent(world, after) == []
+    clock.now += DAY
+    assert sent(world, after) == ["t"]
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_project_that_was_off_at_a_takeover_sends_everything_when_it_starts(
+    world: World, task: Task, is_known: bool
+) -> None:
+    tasks = left_by_the_dead(world, task, "p")
+    world.project("q")
+    world.projectdb.update("p", {"status": "STOP"})
+    owner = owner_of(P) if is_known else owner_of(P, Q)
+    after = finding(world.scheduler(owner), *tasks)
+    rounds(after)
+    owner.grant([Q], epoch=2)
+    rounds(after)
+
+    turn(world, after, "p", "RUNNING")
+    world.script_is_known("p")
+
+    assert sent(world, after) == ["t"]
+
+
+def test_what_was_found_before_a_long_quarantine_is_under_way_no_more(
+    world: World, task: Task, clock: Clock
+) -> None:
+    tasks = left_by_the_dead(world, task, "p")
+    _write_script(world, "p", None)
+    after = finding(world.scheduler(granted(2)), *tasks)
+    rounds(after)
+    assert "p" in after.quarantine
+
+    clock.now += HOUR
+    _write_script(world, "p", "class Handler: pass")
+    turn(world, after, "p", "RUNNING")
+    world.script_is_known("p")
+    clock.now += 1
+
+    assert sent(world, after) == ["t"]
+
+
+def test_what_was_found_of_another_members_projects_is_forgotten(world: World, task: Task) -> None:
+    owner = owner_of(P)
+    world.project("p")
+    after = finding(world.scheduler(owner), task("q"))
+    rounds(after)
+    owner.grant([Q], epoch=2)
+    rounds(after)
+
+    left_by_the_dead(world, task, "q")
+    after.rows.look_soon()
+
+    assert sent(world, after) == ["t"]
+
+
+def _write_script(world: World, project: str, script: str | None) -> None:
+    with closing(sqlite3.connect(world.folder / "project.db")) as database, database:
+        database.execute("UPDATE projectdb SET script = ? WHERE name = ?", (script, project))
