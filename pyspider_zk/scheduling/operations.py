@@ -6,6 +6,7 @@ repeated: what its batch has already done is not done again.
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -25,6 +26,7 @@ from pyspider_zk.scheduling.engine import TaskEngine
 from pyspider_zk.scheduling.message_applier import MessageApplier
 from pyspider_zk.scheduling.project import LoadedProject
 from pyspider_zk.scheduling.project_set import ProjectSet
+from pyspider_zk.scheduling.quarantine import AtFault
 from pyspider_zk.scheduling.refetching import (
     RefetchFilter,
     Refetching,
@@ -225,12 +227,13 @@ class ProjectOperations:
         return project
 
     def _refreshed(self, targets: Targets) -> Results:
-        """Update memory from the projects' rows; return those that are at fault."""
+        """Update memory from the projects' rows; return those that this fails for."""
         with self._engine.dispatch.collecting():  # the scripts of new ones are asked about
             return _faults(_each(targets, self._refresh))
 
     def _refresh(self, target: ProjectTarget) -> bool:
-        self._projects.refresh(target.project)
+        with suppress(AtFault):  # it is in quarantine, which keeps nobody from changing its row
+            self._projects.refresh(target.project)
         return True
 
     def _forget(self, target: ProjectTarget) -> bool:
@@ -306,9 +309,7 @@ class ProjectOperations:
 
     def _delete_later(self, targets: Targets) -> Results:
         """Stop them and put them into the group that pyspider deletes after a day."""
-        return self._change_by(
-            lambda row: {"status": "STOP", "group": with_delete(row["group"])}, targets
-        )
+        return self._change_by(_deleted_later, targets)
 
     def _note_version(self, targets: Targets) -> Results:
         """Stop them, and record the version of each row: a new project of the name has another."""
@@ -344,6 +345,11 @@ class ProjectOperations:
             for name in _names(gone):
                 self._projects.refresh(name)  # one that is still in memory must make no table anew
         return {target.project: True for target in targets}
+
+
+def _deleted_later(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    group = row["group"] if isinstance(row["group"], str) else ""  # any other names no groups
+    return {"status": "STOP", "group": with_delete(group)}
 
 
 def _each(targets: Targets, act: Callable[[ProjectTarget], bool]) -> Results:

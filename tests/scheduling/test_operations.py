@@ -29,6 +29,9 @@ Task = Callable[..., dict[str, Any]]
 SUCCESS = TaskDB.SUCCESS
 
 
+FAULTS = [("script", None), ("group", 5)]  # of rows that somebody wrote by hand
+
+
 def rounds(scheduler: SlotScheduler, count: int = 3) -> None:
     for _ in range(count):
         scheduler.run_once()
@@ -57,6 +60,17 @@ def successor(world: World) -> SlotScheduler:
     owner = SoleOwner(SLOTS, ())
     owner.grant(range(SLOTS), epoch=2)
     return world.scheduler(owner)
+
+
+def with_a_faulty_row(world: World, column: str, value: object) -> SlotScheduler:
+    """Return a scheduler of the projects ``p``, whose row is faulty, and ``q``."""
+    for name in "pq":
+        world.project(name)
+    world.projectdb.update("p", {column: value})
+    scheduler = world.scheduler()
+    rounds(scheduler)
+    assert scheduler.quarantine.names() == ["p"]
+    return scheduler
 
 
 # --- start, run, restart ------------------------------------------------------------------------
@@ -844,6 +858,62 @@ def test_a_project_in_quarantine_is_told_with_the_reason_and_can_be_changed(
     assert work.progress()[0].errors == errors
     assert work.verdict is not None
     assert work.verdict.outcome is Outcome.DONE
+
+
+@pytest.mark.parametrize(
+    ("operation", "arguments", "columns"),
+    [
+        ("stop", {}, {"status": "STOP"}),
+        ("delete", {"wait": True}, {"status": "STOP", "group": "delete"}),
+        ("rate", {"rate": 7, "burst": 9}, {"rate": 7, "burst": 9}),
+        ("group", {"group": "g"}, {"group": "g"}),
+    ],
+)
+@pytest.mark.parametrize(("column", "value"), FAULTS)
+def test_a_project_with_a_faulty_row_can_be_changed(
+    world: World,
+    operation: str,
+    arguments: dict[str, Any],
+    columns: dict[str, Any],
+    column: str,
+    value: object,
+) -> None:
+    scheduler = with_a_faulty_row(world, column, value)
+
+    assert done(carry_out(scheduler, a_claim(operation, ["p", "q"], arguments)))
+
+    for row in world.projectdb.get_all():
+        assert row | columns == row
+    scheduler.rows.look_soon()
+    rounds(scheduler)
+    assert ("p" in scheduler.quarantine) == (column not in columns)
+
+
+@pytest.mark.parametrize(("column", "value"), FAULTS)
+def test_a_project_with_a_faulty_row_can_be_deleted(
+    world: World, column: str, value: object
+) -> None:
+    scheduler = with_a_faulty_row(world, column, value)
+
+    assert done(carry_out(scheduler, a_claim("delete", ["p", "q"])))
+
+    assert list(world.projectdb.get_all()) == []
+    assert len(scheduler.quarantine) == 0
+
+
+@pytest.mark.parametrize(("column", "value"), FAULTS)
+@pytest.mark.parametrize("operation", ["start", "restart", "run", "refetch"])
+def test_a_project_with_a_faulty_row_is_refused_a_start_with_the_reason(
+    world: World, operation: str, column: str, value: object
+) -> None:
+    scheduler = with_a_faulty_row(world, column, value)
+
+    work = carry_out(scheduler, a_claim(operation, ["p", "q"]))
+
+    assert work.verdict is not None
+    assert work.verdict.outcome is Outcome.DONE
+    reason = f"it is in quarantine: {column} must be text, not {value!r}"
+    assert work.progress()[0].errors == {"p": reason}
 
 
 @pytest.mark.parametrize("name", ["a-b", "x" * 65, "a b", "ü:ö"])
