@@ -20,7 +20,7 @@ from pyspider_zk.jobs.operations import (
     with_delete,
 )
 from pyspider_zk.projects.names import check_project_name
-from pyspider_zk.projects.rows import ACTIVE
+from pyspider_zk.projects.rows import ACTIVE, row_faults
 from pyspider_zk.scheduling.deletion import Deletion
 from pyspider_zk.scheduling.engine import TaskEngine
 from pyspider_zk.scheduling.message_applier import MessageApplier
@@ -237,7 +237,10 @@ class ProjectOperations:
         return True
 
     def _forget(self, target: ProjectTarget) -> bool:
-        self._row(target)
+        row = self._row(target, "group", "script", "rate", "burst")
+        faults = row_faults({**row, "status": "RUNNING", "updatetime": 0.0})  # as it will be
+        if faults:  # it cannot be loaded: its tasks stay
+            raise OperationRefused(f"it is in quarantine: {', '.join(faults)}")
         self._engine.fence.check(target.project)
         self._projects.forget(target.project)
         return True

@@ -907,6 +907,7 @@ def test_a_project_with_a_faulty_row_is_refused_a_start_with_the_reason(
     world: World, operation: str, column: str, value: object
 ) -> None:
     scheduler = with_a_faulty_row(world, column, value)
+    world.taskdb.insert("p", "kept", {"status": TaskDB.SUCCESS})
 
     work = carry_out(scheduler, a_claim(operation, ["p", "q"]))
 
@@ -914,6 +915,7 @@ def test_a_project_with_a_faulty_row_is_refused_a_start_with_the_reason(
     assert work.verdict.outcome is Outcome.DONE
     reason = f"it is in quarantine: {column} must be text, not {value!r}"
     assert work.progress()[0].errors == {"p": reason}
+    assert world.taskdb.get_task("p", "kept") is not None
 
 
 @pytest.mark.parametrize("name", ["a-b", "x" * 65, "a b", "ü:ö"])
