@@ -185,8 +185,15 @@ class Membership:
         """Return the current assignment, None if it cannot be read.
 
         Then the last readable one applies as long as our lease holds.
+
+        Raises:
+            SessionLost: it is gone, and whoever joins founds it anew.
         """
-        data, version = self._connection.get(self._tree.assignment, self._on_assignment)
+        path = self._tree.assignment
+        found = self._connection.find(path, self._on_assignment)
+        if found is None:
+            raise SessionLost(f"{path} is gone: whoever joins founds it anew")
+        data, version = found
         table = self._table.take(data, version)
         if table is None:
             return None

@@ -254,6 +254,22 @@ def test_a_table_that_was_deleted_is_founded_anew_once_all_leases_ended(
     is_well(crew, new)
 
 
+def test_a_table_that_was_deleted_before_any_member_could_read_it_is_founded_anew(
+    crew: Crew, connection, settings: Settings
+):
+    former = crew.start("former", lease=5.0, hang=5.0)  # the next leader waits for its lease
+    crew.shared_by(former)
+    killed(former)
+    path = Tree(settings.root).assignment
+    connection.delete(path)
+    new = crew.start("new")
+    eventually(lambda: new.coordinator.vital_signs.failures, "it cannot renew by what it reads")
+
+    connection.delete(path)
+
+    is_well(crew, new)
+
+
 def test_values_that_cannot_be_read_are_written_anew_by_who_can_prove_them(
     crew: Crew, connection, settings: Settings
 ):
