@@ -118,14 +118,16 @@ class Membership:
 
         If the assignment is unreadable nothing is renewed, and the lease runs on to its end: the
         unreadable one may have replaced a table that we have not seen. Returns whether it was
-        renewed. If a quota does not allow the load, the one before is written again.
+        renewed. If a quota does not allow that, the load before is written again, and nothing else.
         """
         member = self._me()
         load = replace(load, lease=self.rules.lease)
+        may_grow = True
         while (known := self._assignment or self.read_assignment()) is not None:
             before = self._clock()
             self._hold_until(min(self.hold.until, before + self.rules.open_for))
-            steps = renew_steps(self._tree, member, known[1], load, self._released)
+            released = self._released if may_grow else {}
+            steps = renew_steps(self._tree, member, known[1], load, released)
             try:
                 self._do(steps)
             except BadVersionError:
@@ -137,10 +139,10 @@ class Membership:
                     raise  # it is not our view that is outdated
                 continue
             except OverQuota:
-                as_before = replace(self._written, lease=self.rules.lease)
-                if load == as_before:
+                if not may_grow:
                     raise
-                load = as_before  # of the same size, which a quota allows
+                # Of the same size, which a quota allows. Releases can wait, a lease cannot.
+                load, may_grow = replace(self._written, lease=self.rules.lease), False
                 continue
             self._written = load
             if before >= self.hold.until:

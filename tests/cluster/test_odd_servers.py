@@ -83,6 +83,16 @@ def limit_znodes(connection: Connection, root: str) -> str:
     return f"{quota}/zookeeper_limits"
 
 
+def limit_bytes(connection: Connection, root: str) -> str:
+    """Let nothing grow below a root; return the path of what limits it."""
+    quota = f"/zookeeper/quota{root}"
+    connection.create(f"{quota}/zookeeper_limits", b"count=-1,bytes=-1=;byteHardLimit=1")
+    connection.create(f"{quota}/zookeeper_stats", b"count=100,bytes=100")
+    with pytest.raises(OverQuota):
+        connection.create(f"{root}/more", b"bytes")
+    return f"{quota}/zookeeper_limits"
+
+
 def test_a_quota_keeps_members_out_until_it_is_raised_and_ends_none(
     crew: Crew, connection: Connection, settings: Settings, is_told: Callable[[str], bool]
 ):
@@ -131,11 +141,8 @@ def test_a_quota_of_bytes_costs_nobody_the_lease(
     monkeypatch: pytest.MonkeyPatch,
 ):
     members = crew.start_and_share(2)
-    before, quota = crew.table(), f"/zookeeper/quota{settings.root}"
-    connection.create(f"{quota}/zookeeper_limits", b"count=-1,bytes=-1=;byteHardLimit=1")
-    connection.create(f"{quota}/zookeeper_stats", b"count=100,bytes=100")
-    with pytest.raises(OverQuota):
-        connection.create(f"{settings.root}/more", b"bytes")
+    before = crew.table()
+    limit_bytes(connection, settings.root)
 
     for member in members:
         growing = (Load(10**digits) for digits in itertools.cycle(range(1, 9)))
@@ -147,8 +154,28 @@ def test_a_quota_of_bytes_costs_nobody_the_lease(
     assert sum(len(member.open) for member in members) == len(before)
 
 
+def test_a_quota_of_bytes_that_allows_no_release_costs_nobody_the_lease(
+    crew: Crew, connection: Connection, settings: Settings
+):
+    first, second = crew.start_and_share(2)
+    first.hold_on.set()
+    third = crew.start("third")
+    eventually(lambda: first.coordinator.view.releasing, "a move that waits for the first")
+    limits = limit_bytes(connection, settings.root)
+
+    kept = first.owned
+    first.hold_on.clear()
+    eventually(lambda: not first.coordinator.view.releasing, "giving up what moves")
+    versions = {first.member: crew.cluster().renewals[first.member]}
+    eventually(lambda: is_renewed(crew, versions, times=10), "renewals go on")
+    eventually(lambda: first.open == set(kept.items()), "open fences")
+    connection.delete(limits)
+
+    crew.shared_by(first, second, third)
+
+
 def is_renewed(crew: Crew, versions: Mapping[MemberId, int], times: int) -> bool:
-    """Return whether all leases were renewed so often since they had these versions."""
+    """Return whether these leases were renewed so often since they had these versions."""
     now = crew.cluster().renewals
     return all(now.get(member, 0) >= version + times for member, version in versions.items())
 
