@@ -15,7 +15,6 @@ from pyspider_zk.cluster.protocols import (
     FIRST,
     HIGHEST,
     LOWEST,
-    SPOKEN,
     Protocols,
     highest_common,
     holding_back,
@@ -68,47 +67,69 @@ def ensure_cluster(
 def ensure_meta(connection: Connection, tree: Tree, mine: Meta) -> None:
     """Create the meta record, or check that the cluster was created with the same values.
 
-    Unreadable values are skipped: a running process knows its own.
+    Unreadable values are skipped: a running process knows its own. A record may be missing because
+    somebody deleted it: then the assignment tells with how many slots the cluster was created.
+
+    Args:
+        mine: with the highest protocol that this process speaks.
 
     Raises:
         Mismatch: the cluster has another protocol or slot count.
     """
     found = connection.find(tree.meta)
     if found is None:
-        connection.ensure([tree.meta], mine.encode())
+        _check(_told_by(connection.find(tree.assignment), mine), mine, tree)
+        connection.ensure([tree.meta], _lost(connection, tree, mine).encode())
         found = connection.get(tree.meta)
-    meta = connection.unreadable.decoded(tree.meta, found, Meta.decode)
-    fault = check_meta(meta, mine.slots, tree.root) if meta else None
-    if fault:
-        raise Mismatch(fault)
+    _check(connection.unreadable.decoded(tree.meta, found, Meta.decode), mine, tree)
 
 
 def _repair_meta(connection: Connection, tree: Tree, mine: Meta) -> None:
     """Rewrite unreadable values, if the assignment proves that they were mine.
 
-    Nobody knows any more which protocol was in use. It is at most the highest that all speak who
-    run, and a higher one than it was only keeps out who would be too old soon anyway; a lower one
-    would let in who cannot read what was written.
-
     Raises:
         Mismatch: the assignment has another number of slots.
     """
     meta, table = connection.find_all([tree.meta, tree.assignment])
-    if meta is None or table is None:
+    told = _told_by(table, mine)
+    if meta is None or told is None:
         return
+    _check(told, mine, tree)
     try:
-        born = len(Assignment.decode(table[0]).slots)
-    except BadMessage:
-        return  # it proves nothing
-    fault = check_meta(replace(mine, slots=born), mine.slots, tree.root)
-    if fault:
-        raise Mismatch(fault)
-    spoken = {**_spoken(connection, tree), "": SPOKEN}
-    lost = Meta(mine.slots, highest_common(LOWEST, spoken))
-    try:
-        connection.set(tree.meta, lost.encode(), meta[1])
+        connection.set(tree.meta, _lost(connection, tree, mine).encode(), meta[1])
     except BadVersionError:
         return  # another process did
+
+
+def _told_by(table: Found | None, mine: Meta) -> Meta | None:
+    """Return my values with the number of slots that the assignment proves, None if it does not."""
+    try:
+        slots = len(Assignment.decode(table[0]).slots) if table else 0
+    except BadMessage:
+        return None
+    return replace(mine, slots=slots) if slots else None
+
+
+def _check(found: Meta | None, mine: Meta, tree: Tree) -> None:
+    """Check that these values, if they are known, are mine.
+
+    Raises:
+        Mismatch: they are others.
+    """
+    fault = check_meta(found, mine.slots, tree.root) if found else None
+    if fault:
+        raise Mismatch(fault)
+
+
+def _lost(connection: Connection, tree: Tree, mine: Meta) -> Meta:
+    """Return what to write where there is no record: mine, or one that is as good as the lost.
+
+    Nobody knows any more which protocol was in use. It is at most the highest that all speak who
+    run, and a higher one than it was only keeps out who would be too old soon anyway; a lower one
+    would let in who cannot read what was written. In a new cluster nobody runs but this process.
+    """
+    spoken = {**_spoken(connection, tree), "": (LOWEST, mine.protocol)}
+    return Meta(mine.slots, highest_common(LOWEST, spoken))
 
 
 Decode = Callable[[bytes], Member | Component]

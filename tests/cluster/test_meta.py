@@ -15,7 +15,7 @@ from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.config import Settings
 from pyspider_zk.errors import Conflict, Mismatch
 from pyspider_zk.zookeeper.connection import Connection
-from tests.support.crew import BareScheduler, Crew
+from tests.support.crew import BareScheduler, Crew, expire
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.zk
@@ -44,7 +44,7 @@ def tree(settings: Settings) -> Tree:
 def newer(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let this process speak protocols 1 and 2."""
     monkeypatch.setattr("pyspider_zk.cluster.meta.HIGHEST", 2)
-    for reader in ("records", "reader", "meta"):
+    for reader in ("records", "reader"):
         monkeypatch.setattr(f"pyspider_zk.cluster.{reader}.SPOKEN", NEW)
 
 
@@ -168,9 +168,52 @@ def test_a_damaged_record_is_made_anew_with_what_all_speak(
     crew.shared_by(joined(crew, "one", spoken))
     connection.set(tree.meta, b"junk")
 
-    ensure_cluster(connection, tree, Meta(settings.slots))
+    ensure_cluster(connection, tree, Meta(settings.slots, 2))
 
     assert Meta.decode(connection.get(tree.meta)[0]) == Meta(settings.slots, after)
+
+
+@pytest.mark.usefixtures("newer")
+@pytest.mark.parametrize(("spoken", "after"), [(OLD, 1), (NEW, 2)])
+def test_a_record_that_was_deleted_is_made_anew_with_what_all_speak(
+    crew: Crew, connection, tree, settings, spoken, after
+) -> None:
+    crew.shared_by(joined(crew, "one", spoken))
+    connection.delete(tree.meta)
+
+    ensure_meta(connection, tree, Meta(settings.slots, 2))
+
+    assert Meta.decode(connection.get(tree.meta)[0]) == Meta(settings.slots, after)
+
+
+def test_a_record_that_was_deleted_is_made_anew_by_nobody_with_other_slots(
+    crew: Crew, connection, tree, settings
+) -> None:
+    (one,) = crew.start_and_share(1)
+    connection.delete(tree.meta)
+
+    with pytest.raises(Mismatch, match=r"born with 12 slots.*has 24"):
+        component(replace(settings, slots=24), OLD).__enter__()
+    with pytest.raises(Mismatch, match=r"born with 12 slots.*has 24"):
+        crew.start("other", slots=24)
+    expire(one.coordinator.connection)
+    eventually(lambda: connection.find(tree.meta), "the record is made anew")
+
+    crew.shared_by(one)
+    assert Meta.decode(connection.get(tree.meta)[0]) == Meta(settings.slots)
+
+
+@pytest.mark.parametrize("junk", [b"", b"junk", b'{"epoch": 1, "members": [], "slots": []}'])
+def test_a_record_that_was_deleted_is_made_anew_where_nothing_tells_the_slots(
+    connection, tree, settings, junk
+) -> None:
+    ensure_cluster(connection, tree, Meta(settings.slots))
+    connection.set(tree.assignment, junk)
+    connection.delete(tree.meta)
+
+    ensure_meta(connection, tree, Meta(settings.slots))
+
+    assert Meta.decode(connection.get(tree.meta)[0]) == Meta(settings.slots)
 
 
 @pytest.fixture
