@@ -30,6 +30,10 @@ PRUNING = 10.0
 """Seconds between two searches for scripts of deleted projects."""
 
 
+class ScriptEnded(Exception):
+    """What a script did at its top would have ended the process."""
+
+
 class ExistingProjects(ProjectManager):
     """pyspider's project manager; stock keeps running a deleted project's script forever.
 
@@ -44,6 +48,7 @@ class ExistingProjects(ProjectManager):
         self, projectdb: Any, env: Any, clock: Callable[[], float] = time.monotonic
     ) -> None:
         super().__init__(guarded(projectdb, "projectdb", clock), env)
+        self.last_check_projects: float
         self._limited: Callable[[float], object] = env.get("limited", bool)
         self._limit: float = env.get("process_time_limit", 0)
         self._clock = clock
@@ -77,6 +82,34 @@ class ExistingProjects(ProjectManager):
                 if self._ended.wait(AGAIN):
                     self.has_given_up = True
                     raise
+
+    def _check_projects(self) -> None:
+        """Forget the scripts that were saved since the last look; their own tasks load them.
+
+        Stock loads them here, in the task of another project, which would fail for their faults.
+        """
+        began = time.time()
+        for row in self.projectdb.check_update(self.last_check_projects, ["name", "updatetime"]):
+            known = self.projects.get(row["name"])
+            if known is not None and row["updatetime"] != known["info"].get("updatetime"):
+                self.projects.pop(row["name"])
+        self.last_check_projects = began
+
+    @staticmethod
+    def build_module(project: dict[str, Any], env: Any = None) -> Any:
+        """Run a script's top; whatever that raises is a fault of the script, no end of the process.
+
+        Signals do not come this way.
+
+        Raises:
+            Exception: of the script.
+        """
+        try:
+            return ProjectManager.build_module(project, env)
+        except Exception:
+            raise
+        except BaseException as error:
+            raise ScriptEnded(f"it ended with {type(error).__name__}: {error}") from error
 
     def _load_project(self, project: dict[str, Any]) -> Any:
         self._limited(self._limit)

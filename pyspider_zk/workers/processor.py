@@ -215,11 +215,12 @@ class ClusterProcessor(Processor):
 
     def _tell_settings(self, project: str) -> None:
         """Tell the scheduler what a script says of itself, as if it had asked; not a broken one."""
-        loaded = self.project_manager.get(project)
-        if loaded is None or loaded["exception"]:
-            return
         url = f"data:,{INFO}"
         task = {"taskid": INFO, "project": project, "url": url, "process": {"callback": INFO}}
+        with self._mark.at_hand(task):  # its top may never end
+            loaded = self.project_manager.get(project)
+        if loaded is None or loaded["exception"]:
+            return
         page = {"status_code": 200, "url": url, "orig_url": url, "content": "", "save": SETTINGS}
         self.on_task(task, page)
         self.send()

@@ -94,8 +94,16 @@ class Processed:
         self._found: dict[str, dict[str, Any]] = {}
         self._pages = connect_message_queue("fetcher2processor", queue_url)
         for name, script in {"held": SCRIPT, "endless": ENDLESS_SCRIPT}.items():
+            self.save(name, script)
+
+    def save(self, name: str, script: str) -> None:
+        """Add a project, or replace its script."""
+        database = self.crawl.database("project")
+        if database.get(name):
+            database.update(name, {"script": script})
+        else:
             row = {"script": script, "status": "RUNNING", "group": "", "comments": ""}
-            crawl.database("project").insert(name, {**row, "rate": 1, "burst": 1})
+            database.insert(name, {**row, "rate": 1, "burst": 1})
 
     def start(self, limit: float = LIMIT) -> Popen[str]:
         return self.crawl.start("processor", "--process-time-limit", limit)
@@ -194,6 +202,24 @@ def test_what_holds_a_processor_is_ended_and_counts_as_failed(
     assert event.data["project"] == task["project"]
     assert task["url"] in event.text
     assert processed.alert() == event.text
+
+
+def test_a_library_that_is_saved_and_never_ends_holds_no_processor(processed: Processed) -> None:
+    processed.save("library", SCRIPT)
+    processed.save("importer", "from projects.library import *\n" + SCRIPT)
+    processed.start()
+    before = processed.pid()
+    processed.put(page("good", project="importer"))
+    processed.packs(1)
+
+    processed.save("library", ENDLESS_SCRIPT)
+    processed.pid(before)
+    processed.put(page("parse", "<title>after</title>"))
+
+    packs = processed.packs(3)
+    assert packs["parse"]["ok"] is True
+    assert "time limit" in packs["_on_get_info"]["exception"]
+    assert processed.event().data["project"] == "importer"
 
 
 def test_a_task_has_the_limit_that_its_script_gives_it(processed: Processed) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from pyspider.database import connect_database
+from pyspider.processor.project_module import ProjectManager
 
 from pyspider_zk.hooks import ClusterProcessor
 from pyspider_zk.queues.names import QueueKind
@@ -41,6 +42,14 @@ class Handler(BaseHandler):
     def page(self, response):
         from projects.library import Shared
         return Shared.page(self, response)
+"""
+PLAIN = """
+from pyspider.libs.base_handler import *
+
+
+class Handler(BaseHandler):
+    def page(self, response):
+        return {'version': 1}
 """
 COMPUTED = """
 import importlib
@@ -79,6 +88,13 @@ class Importing:
             self._projectdb.update(name, {"script": script})
         else:
             add_project(self._projectdb, name, script)
+
+    def write(self, name: str, script: str, updatetime: object) -> None:
+        """Write a project's row as somebody does who goes around pyspider."""
+        self._projectdb._execute(
+            "UPDATE projectdb SET script = ?, updatetime = ? WHERE name = ?",
+            (script, updatetime, name),
+        )
 
     def save_library(self, version: int, every: int = 60) -> None:
         """Save a version of the project that others import."""
@@ -186,6 +202,47 @@ def test_the_scheduler_is_told_nothing_of_a_script_that_is_broken(importing: Imp
     importing.look()
     assert importing.crawl() == [None, None]
     assert importing.told() == []
+
+
+@pytest.mark.parametrize("end", ["SystemExit(2)", "KeyboardInterrupt"])
+def test_a_library_that_ends_the_process_fails_only_who_imports_it(
+    importing: Importing, end: str
+) -> None:
+    importing.save("user", USER)
+    importing.save("other", PLAIN)
+    importing.crawl()
+
+    importing.save("library", f"raise {end}")
+    importing.look()
+
+    assert importing.crawl() == [None, None]
+    assert importing.crawl("other") == [1, 1]
+    assert importing.told() == []
+    importing.save_library(2)
+    importing.look()
+    assert importing.crawl() == [2, 2]
+
+
+@pytest.mark.parametrize(
+    ("script", "saved_at"),
+    [("raise SystemExit", 2e9), ("raise KeyboardInterrupt", 2e9), (PLAIN, "today")],
+    ids=["SystemExit", "KeyboardInterrupt", "a time that is none"],
+)
+def test_a_script_that_was_saved_is_loaded_by_its_own_tasks_alone(
+    importing: Importing, script: str, saved_at: object
+) -> None:
+    for name in ("saved", "other"):
+        importing.save(name, PLAIN)
+        assert importing.crawl(name) == [1, 1]
+
+    importing.write("saved", script, saved_at)
+    for processor in importing.processors:
+        processor.project_manager.last_check_projects -= ProjectManager.CHECK_PROJECTS_INTERVAL + 1
+
+    assert importing.crawl("other") == [1, 1]
+    assert "saved" not in importing.processors[0].project_manager.projects
+    importing.save("saved", PLAIN.replace("1", "2"))
+    assert importing.crawl("saved") == [2, 2]
 
 
 def test_what_imports_nothing_stays_loaded(importing: Importing) -> None:
