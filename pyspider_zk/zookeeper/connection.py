@@ -80,7 +80,7 @@ class _Client(KazooClient):  # type: ignore[misc]  # kazoo has no types
     """kazoo's client, which keeps only so much for later while there is no connection.
 
     Its thread is woken by a byte for each request, and reads them only while it is connected: the
-    socket was full after some hundreds, and whoever sent the next waited for ZooKeeper.
+    socket is full after some hundreds, and whoever sends the next would wait for ZooKeeper.
     """
 
     def _call(self, request: Any, async_object: Any) -> bool | None:
@@ -95,9 +95,9 @@ class Connection:
     """A ZooKeeper client whose calls never wait longer than ``timeout`` seconds.
 
     kazoo queues calls while it is disconnected, so every call here is sent asynchronously and
-    waited for with a limit. All calls raise ``Unavailable`` if no answer
-    comes or ZooKeeper cannot do now what is asked, ``Refused`` if we are not let in, and
-    ``SessionLost`` if the session ended; the fate of a write is unknown after ``Unavailable``.
+    waited for with a limit. All calls raise ``Unavailable`` if no answer comes or ZooKeeper cannot
+    do now what is asked, ``Refused`` if we are not let in, and ``SessionLost`` if the session
+    ended; the fate of a write is unknown after ``Unavailable``.
     Only ``OUTDATED`` (``NoNodeError``, ``BadVersionError`` ...) come through as kazoo's own
     exceptions, for this package's other modules.
 
