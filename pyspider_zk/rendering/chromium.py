@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from pyspider_zk.errors import MissingService, brief
 
@@ -35,6 +35,8 @@ _OPTIONS = [
 _NO_SANDBOX = "sandbox"  # is in what Chromium says if it cannot run in its own
 
 WATCH_SECONDS = 0.5
+PATIENCE = 30.0
+"""Seconds in which a browser tells of its processes; one that does not, twice, stands still."""
 
 logger = logging.getLogger(__name__)
 
@@ -79,6 +81,7 @@ class Chromium:
         self._memory = memory
         self._starting: asyncio.Task[Browser] | None = None
         self._browser: Browser | None = None
+        self._main: int | None = None  # its process that starts the others
         self.works = True
 
     async def __aenter__(self) -> Self:
@@ -122,9 +125,11 @@ class Chromium:
         if anew:
             await self._playwright.stop()
             await self._drive()
-        self._browser = await self._started()
+        browser = await self._started()
+        kinds = {each["type"]: each["id"] for each in await _processes(browser)}
+        self._browser, self._main = browser, kinds["browser"]
         self.works = True
-        return self._browser
+        return browser
 
     async def _started(self) -> "Browser":
         """Start it in its sandbox, or, where the system allows it none, without."""
@@ -157,7 +162,7 @@ class Chromium:
         """Bound its memory, and give up a browser that cannot be asked twice in a row.
 
         Playwright calls it connected even after the driver ended. A single call may raise what was
-        left behind by something else.
+        left behind by something else. One that stands still is killed, so that its pages end.
         """
         doubted: Browser | None = None
         while True:
@@ -166,25 +171,38 @@ class Chromium:
             if browser is None or not browser.is_connected():
                 continue
             try:
-                await self._bound(browser)
+                async with asyncio.timeout(PATIENCE):
+                    await self._bound(browser)
             except Exception as error:
                 logger.error("Chromium does not tell what it has in memory: %s", brief(error))
                 if browser is doubted:
                     self._browser = None
+                    if isinstance(error, TimeoutError) and self._main is not None:
+                        _kill(self._main)
                 doubted = browser
             else:
                 doubted = None
 
     async def _bound(self, browser: "Browser") -> None:
-        session = await browser.new_browser_cdp_session()
-        found = await session.send("SystemInfo.getProcessInfo")
-        await session.detach()
-        sizes = {each["id"]: memory_of(each["id"]) for each in found["processInfo"]}
+        sizes = {each["id"]: memory_of(each["id"]) for each in await _processes(browser)}
         if sum(sizes.values()) > self._memory:
             largest = max(sizes, key=sizes.__getitem__)
             logger.error("%d MB are too many: the largest is killed", sum(sizes.values()) >> 20)
-            with suppress(ProcessLookupError):
-                os.kill(largest, signal.SIGKILL)
+            _kill(largest)
+
+
+async def _processes(browser: "Browser") -> list[dict[str, Any]]:
+    """Return the id and the type of each process of a browser."""
+    session = await browser.new_browser_cdp_session()
+    found = await session.send("SystemInfo.getProcessInfo")
+    await session.detach()
+    processes: list[dict[str, Any]] = found["processInfo"]
+    return processes
+
+
+def _kill(process: int) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(process, signal.SIGKILL)
 
 
 def memory_of(pid: int, proc: Path = Path("/proc")) -> int:

@@ -159,6 +159,24 @@ def test_a_driver_that_does_not_start_again_fails_pages_and_is_told(
 
 
 @pytest.mark.browser
+def test_a_browser_that_stands_still_is_replaced_and_gives_its_places_back(
+    site: ScriptedSite, monkeypatch: pytest.MonkeyPatch, threads: ThreadPoolExecutor
+) -> None:
+    monkeypatch.setattr(chromium, "PATIENCE", 1.0)
+    held = Held(site)
+    with rendering(pages=1) as renderer:
+        page = threads.submit(renderer.render, held.url)
+        held.await_all()
+        *_, browser = processes("")  # the one before, if any, is a shell that started it
+        os.kill(browser, signal.SIGSTOP)
+        told = page.result(LIMIT)
+        assert told["error"].endswith("Chromium ended, and is started anew")
+        held.let_go()
+        assert renderer.render(held.url)["status_code"] == 200
+        assert browser not in processes("")
+
+
+@pytest.mark.browser
 def test_memory_is_looked_at_again_after_a_look_that_failed(
     site: ScriptedSite, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
