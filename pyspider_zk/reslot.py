@@ -85,6 +85,7 @@ class Reslotter:
         if begun is None and found == slots and not self._is_closed():
             raise BadRequest(f"the cluster at {self._tree.root} has {slots} slots already")
         self._check_jobs()
+        self._table()  # once closed, no scheduler could write one
         return begun
 
     def _is_closed(self) -> bool:

@@ -438,6 +438,25 @@ def test_a_restore_that_was_interrupted_is_not_opened(bench: StoppedCluster) -> 
     assert bench.meta().protocol == CLOSED
 
 
+@pytest.mark.parametrize("left", [None, b""])
+def test_without_a_readable_assignment_the_cluster_stays_open(
+    bench: StoppedCluster, left: bytes | None
+) -> None:
+    if left is None:
+        bench.connection.delete(bench.tree.assignment)
+    else:
+        bench.connection.set(bench.tree.assignment, left)
+    with pytest.raises(NotFound, match="start a scheduler, which writes one"):
+        bench.change(7)
+    assert bench.meta() == Meta(BEFORE)
+
+    ensure_cluster(bench.connection, bench.tree, Meta(BEFORE))  # as a scheduler does
+    bench.connection.set(bench.tree.assignment, Assignment.vacant(BEFORE, 1000).encode())
+    bench.change(7)
+
+    assert bench.meta() == Meta(7)
+
+
 def test_a_message_that_nobody_can_read_is_a_dead_letter(bench: StoppedCluster) -> None:
     with redis.Redis.from_url(bench.url) as client:
         client.xadd("newtask_queue:1", {"body": b"\xc1"})
