@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from pyspider_zk.components.wiring import check_login
 from pyspider_zk.config import Settings
-from pyspider_zk.errors import Refused
+from pyspider_zk.errors import ConfigError, Refused
 from pyspider_zk.local.child import cut
 from pyspider_zk.local.folder import (
     CommonAddresses,
@@ -100,16 +100,17 @@ class LocalCluster:
         """Start everything; blocks until ZooKeeper and Redis answer. The rest follows by itself.
 
         Raises:
-            ClusterError: a cluster runs in the folder already, a program is missing or a server
-                does not start; nothing is left running then.
+            ClusterError: a cluster runs in the folder already, a program is missing, a server does
+                not start, or commands cannot be told of it; nothing is left running then.
         """
         with ExitStack() as held:
             held.enter_context(claimed(self.plan.folder))
             prepare_databases(database_files(self.plan).values())
-            self._parts = self._start_parts(held)
+            parts = self._start_parts(held)
             held.callback(withdraw, self.plan.folder)
-            self._held = held.pop_all()
-        self._want()
+            self._announce(parts)
+            self._parts, self._held = parts, held.pop_all()
+        self._want(parts)
 
     def tick(self) -> None:
         """Supervise every process and its log; call it several times a second.
@@ -131,14 +132,12 @@ class LocalCluster:
         """Run this many schedulers from now on; does not block. The highest numbers go first."""
         kept = self._numbers[:schedulers]
         first = max(self._numbers, default=-1) + 1
-        self._numbers = kept + list(range(first, first + schedulers - len(kept)))
-        self._want()
+        self._run(kept + list(range(first, first + schedulers - len(kept))))
 
     def replace(self, number: int) -> int:
         """Replace a scheduler by one with a new name; return its number. Does not block."""
         newest = max(self._numbers) + 1
-        self._numbers = [n for n in self._numbers if n != number] + [newest]
-        self._want()
+        self._run([n for n in self._numbers if n != number] + [newest])
         return newest
 
     def pid(self, number: int) -> int | None:
@@ -198,13 +197,24 @@ class LocalCluster:
         supervisor = Supervisor(self.plan.logs, self._patience, self._report)
         return _Parts(addresses, servers, supervisor)
 
-    def _want(self) -> None:
-        """Pass the wanted processes to the supervisor, and announce them to other commands."""
-        parts = self._running
+    def _run(self, numbers: list[int]) -> None:
+        """Run the schedulers with these numbers, whether or not that can be announced."""
+        parts, self._numbers = self._running, numbers
+        self._want(parts)
+        try:
+            self._announce(parts)
+        except ConfigError as error:
+            self._report(f"{error}; commands read the former one")
+
+    def _want(self, parts: _Parts) -> None:
+        """Pass the wanted processes to the supervisor."""
         schedulers = [scheduler_command(self.plan, parts.addresses, n) for n in self._numbers]
         components = component_commands(self.plan, parts.addresses)
         parts.supervisor.want([*schedulers, *components], monotonic())
-        announce(self.plan.folder, _note(parts.addresses, len(schedulers)))
+
+    def _announce(self, parts: _Parts) -> None:
+        """Tell other commands where the cluster is."""
+        announce(self.plan.folder, _note(parts.addresses, len(self._numbers)))
 
 
 def with_root(zookeeper: str) -> str:

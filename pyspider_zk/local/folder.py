@@ -97,13 +97,20 @@ def announce(folder: Path, running: Running) -> None:
     """Write ``up.json``, readable by us only and without the passwords of the URLs.
 
     A reader sees either the old file or the new one.
+
+    Raises:
+        ConfigError: it cannot be written.
     """
+    note = folder / _NOTE
     record = {
         name: without_password(value) if isinstance(value, str) else value
         for name, value in asdict(running).items()
     }
-    with private_file(folder / _NOTE, replace=True) as file:
-        file.write(f"{json.dumps(record, indent=2)}\n".encode())
+    try:
+        with private_file(note, replace=True) as file:
+            file.write(f"{json.dumps(record, indent=2)}\n".encode())
+    except OSError as error:
+        raise ConfigError([f"{note} cannot be written: {error.strerror}"]) from error
 
 
 def withdraw(folder: Path) -> None:

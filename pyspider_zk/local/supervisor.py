@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 
-from pyspider_zk.errors import ClusterError, ConfigError, Mismatch
+from pyspider_zk.errors import ClusterError, ConfigError, Mismatch, brief
 from pyspider_zk.local.child import Child, rotate, tail
 from pyspider_zk.local.plan import Command
 from pyspider_zk.pauses import doubling, pause_after
@@ -37,6 +37,7 @@ class _Post:
     child: Child
     wanted: bool = True
     deaths: int = 0
+    failures: int = 0  # of starts, since the last one
     started: float = 0.0
     due: float = 0.0  # when to start it next
     alive: bool = False  # as far as known
@@ -132,10 +133,23 @@ class Supervisor:
         return Child(command.name, command.line, log, {**os.environ, **command.environ})
 
     def _start(self, post: _Post, now: float) -> None:
-        post.child.start()
+        try:
+            post.child.start()
+        except OSError as error:
+            self._failed(post, now, error)
+            return
+        post.failures = 0
         post.alive = True
         post.started = now
         post.kill_at = None
+
+    def _failed(self, post: _Post, now: float, error: OSError) -> None:
+        """Try again later: the machine may lack memory, processes or disk only now."""
+        post.failures += 1
+        post.due = now + pause_after(post.failures, PAUSES)
+        if post.failures == 1:
+            name = post.command.name
+            self._report(f"{name} cannot be started now ({brief(error)}); it is tried again")
 
     def _dismiss(self, post: _Post, now: float) -> None:
         post.wanted = False

@@ -1,10 +1,12 @@
 """The supervisor, with real processes and a clock of our own."""
 
+import errno
 import signal
 import sys
 
 import pytest
 
+from pyspider_zk.local.child import Child
 from pyspider_zk.local.plan import Command
 from pyspider_zk.local.supervisor import PAUSES, STEADY, CrashLoop, Supervisor
 from pyspider_zk.pauses import pause_after
@@ -94,6 +96,66 @@ def test_a_long_life_forgives_earlier_deaths(supervisor, said, faults, eventuall
     assert len(said) == 2
 
 
+def test_a_child_that_cannot_be_started_is_tried_again_after_growing_pauses(
+    supervisor, said, monkeypatch
+):
+    with monkeypatch.context() as busy:
+        busy.setattr(Child, "start", refused)
+        supervisor.want([command("a")], now=0)
+        supervisor.tick(now=0)
+        supervisor.tick(now=PAUSES[0])
+        assert supervisor.pid("a") is None
+
+    supervisor.tick(now=PAUSES[0] + PAUSES[1] - 0.1)
+    assert supervisor.pid("a") is None
+    supervisor.tick(now=PAUSES[0] + PAUSES[1])
+    assert supervisor.pid("a")
+    assert len(said) == 1
+    assert said[0].startswith("a cannot be started now (BlockingIOError: ")
+
+
+def test_a_child_that_died_and_cannot_be_started_is_told_of_both_times(
+    supervisor, said, faults, eventually, monkeypatch
+):
+    supervisor.want([command("a"), command("b")], now=0)
+    supervisor.tick(now=0)
+    die(supervisor, "a", 0, faults, eventually)
+
+    with monkeypatch.context() as busy:
+        busy.setattr(Child, "start", refused)
+        supervisor.tick(now=PAUSES[0])
+    assert supervisor.pid("b")
+    supervisor.tick(now=2 * PAUSES[0])
+
+    assert supervisor.pid("a")
+    assert ["cannot be started now" in each for each in said] == [False, True]
+
+
+def test_a_child_is_told_of_when_it_dies_after_it_could_not_be_started(
+    supervisor, said, faults, eventually, monkeypatch
+):
+    with monkeypatch.context() as busy:
+        busy.setattr(Child, "start", refused)
+        supervisor.want([command("a")], now=0)
+        supervisor.tick(now=0)
+    supervisor.tick(now=PAUSES[0])
+
+    die(supervisor, "a", PAUSES[0], faults, eventually)
+
+    assert ["cannot be started now" in each for each in said] == [True, False]
+
+
+def test_a_child_that_could_not_be_started_may_be_unwanted(supervisor, monkeypatch):
+    monkeypatch.setattr(Child, "start", refused)
+    supervisor.want([command("a")], now=0)
+    supervisor.tick(now=0)
+
+    supervisor.want([], now=1)
+    supervisor.tick(now=PAUSES[0])
+
+    assert supervisor.names == frozenset()
+
+
 @pytest.mark.parametrize("number", [0, signal.SIGTERM, signal.SIGINT])
 def test_an_end_that_was_asked_for_is_not_unexpected(supervisor, said, number, eventually):
     asked = f"os.kill(os.getpid(), {int(number)})" if number else ""
@@ -163,6 +225,10 @@ def test_ending_in_a_hurry_kills_at_once(supervisor, tmp_path, eventually):
     supervisor.end_all(patience=1000, hurried=lambda: True)
 
     assert supervisor.names == frozenset()
+
+
+def refused(_child):
+    raise BlockingIOError(errno.EAGAIN, "no process is left")
 
 
 def die(supervisor, name, now, faults, eventually):
