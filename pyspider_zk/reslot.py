@@ -69,6 +69,21 @@ class Reslotter:
         self._queues.end()
         return plan
 
+    def unfinished(self) -> Reslotting | None:
+        """Return a change that cannot go on before a restore; None if none was interrupted.
+
+        Raises:
+            Conflict: one was, and can go on now.
+        """
+        begun = self._queues.under_way()
+        if begun is None or slots_of(self._connection, self._tree) is None:
+            return begun
+        try:
+            self._table()
+        except NotFound:
+            return begun
+        raise _interrupted(begun)
+
     def _checked(self, slots: int) -> Reslotting | None:
         """Return what was begun before; check that it may go on, or something else begin."""
         if not 1 <= slots <= MOST_SLOTS:
@@ -78,10 +93,7 @@ class Reslotter:
             raise NotFound(f"there is no cluster at {self._tree.root}, or its meta is unreadable")
         begun = self._queues.under_way()
         if begun is not None and begun.after != slots:
-            raise Conflict(
-                f"a change from {begun.before} to {begun.after} slots was interrupted: complete it"
-                f" first, with `pyspider-zk slots {begun.after}`"
-            )
+            raise _interrupted(begun)
         if begun is None and found == slots and not self._is_closed():
             raise BadRequest(f"the cluster at {self._tree.root} has {slots} slots already")
         self._check_jobs()
@@ -147,6 +159,13 @@ class Reslotter:
             )
         except BadVersionError:
             raise Conflict(f"somebody else writes to {self._tree.root}: try again") from None
+
+
+def _interrupted(begun: Reslotting) -> Conflict:
+    return Conflict(
+        f"a change from {begun.before} to {begun.after} slots was interrupted: complete it"
+        f" first, with `pyspider-zk slots {begun.after}`"
+    )
 
 
 def _highest(table: Assignment) -> int:

@@ -13,6 +13,7 @@ from pyspider_zk.cli.output import moment
 from pyspider_zk.cli.target import (
     ITS_QUEUE,
     ITS_ZOOKEEPER,
+    ClusterTarget,
     of_cluster,
     sealed_in,
     target,
@@ -21,10 +22,10 @@ from pyspider_zk.cli.target import (
 from pyspider_zk.errors import ConfigError
 from pyspider_zk.limits import MOST_SLOTS
 from pyspider_zk.queues.redis_link import RedisLink
-from pyspider_zk.queues.redis_reslotting import RedisReslotting
+from pyspider_zk.queues.redis_reslotting import RedisReslotting, Reslotting
 from pyspider_zk.reslot import Reslotter
 from pyspider_zk.terminal import say
-from pyspider_zk.zookeeper.connection import connected
+from pyspider_zk.zookeeper.connection import Connection, connected
 from pyspider_zk.zookeeper.protection import protect as protect_tree
 
 _FILE = click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
@@ -56,7 +57,7 @@ def backup(options: dict[str, Any], file: Path) -> None:
     say(f"{_told(found)} are in {file}")
 
 
-@with_global_options(zookeeper_option=ITS_ZOOKEEPER, taskdb=_TASKDB)
+@with_global_options(zookeeper_option=ITS_ZOOKEEPER, message_queue=ITS_QUEUE, taskdb=_TASKDB)
 @click.command()
 @_FILE
 @click.option("--replace", is_flag=True, help="in place of what is there")
@@ -68,13 +69,21 @@ def restore(options: dict[str, Any], file: Path, replace: bool) -> None:
     with --replace.
     """
     found = read_backup(file)
-    settings = target(options).settings
+    where = target(options)
+    settings = where.settings
     sealed = sealed_in(options, settings.root)
     with connected(settings) as connection:
+        begun = _unfinished(connection, where)
         epoch = write_cluster(connection, settings.root, found, replace=replace, sealed=sealed)
     for path in left_out(found):
         say(f"Warning: {path} is left out: nobody can read it", err=True)
     say(f"{_told(found)} are restored at {settings.root}; epochs go on above {epoch}")
+    if begun:
+        say(
+            f"Warning: a change to {begun.after} slots was interrupted: complete it before any"
+            f" process starts, with `pyspider-zk slots {begun.after}`",
+            err=True,
+        )
 
 
 @of_cluster
@@ -118,6 +127,14 @@ def slots(options: dict[str, Any], number: int) -> None:
         f"{where.settings.root} has {done.after} slots in place of {done.before}: set slots to"
         f" {done.after} for every process, then start them"
     )
+
+
+def _unfinished(connection: Connection, where: ClusterTarget) -> Reslotting | None:
+    """Return what `Reslotter.unfinished` does, None without a message queue to ask."""
+    if not where.message_queue:
+        return None
+    with closing(RedisLink(where.message_queue)) as link:
+        return Reslotter(connection, where.settings.root, RedisReslotting(link)).unfinished()
 
 
 def _told(found: Backup) -> str:

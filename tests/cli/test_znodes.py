@@ -9,11 +9,20 @@ from pathlib import Path
 import pytest
 
 from pyspider_zk.backup.file import read_backup, write_backup
+from pyspider_zk.cluster.meta import ensure_cluster
+from pyspider_zk.cluster.protocols import CLOSED
+from pyspider_zk.cluster.records import Meta
+from pyspider_zk.cluster.tree import Tree
 from pyspider_zk.config import Settings
+from pyspider_zk.errors import ClusterError
 from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.queues.api import Message
+from pyspider_zk.queues.connect import connect
 from pyspider_zk.queues.names import QueueKind
+from pyspider_zk.queues.redis_reslotting import RedisReslotting
+from pyspider_zk.zookeeper.strays import delete_below
 from tests.cli.conftest import Run, ended, hosts
+from tests.support.connected import connected
 from tests.support.live_cluster import LiveCluster
 
 TASK = {"project": "a", "taskid": "one", "url": "data:,one"}
@@ -138,3 +147,73 @@ def test_without_the_message_queue_nothing_is_changed(run: Run, cluster_settings
 def test_a_running_cluster_is_left_alone(run: Run, cluster: Settings, redis_url: str) -> None:
     result = ended(run("slots", 7, "--zookeeper", hosts(cluster), "--message-queue", redis_url), 2)
     assert "processes run at" in result.output
+
+
+@pytest.fixture
+def half_changed(
+    run: Run,
+    cluster_settings: Settings,
+    redis_url: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Path:
+    """Interrupt a change to 7 slots, with a message on its way; return a backup from before it."""
+    file = tmp_path / "kept"
+    where = ("--zookeeper", hosts(cluster_settings))
+    slots = cluster_settings.slots
+    with connected(cluster_settings) as connection:
+        ensure_cluster(connection, Tree(cluster_settings.root), Meta(slots))
+    ended(run("backup", file, *where))
+    with closing(connect(redis_url, 0, slots)) as queues:
+        queues.slot_queues.publish([Message(QueueKind.NEWTASK, slot_of("a", slots), TASK)])
+
+    def interrupted(*_: object) -> None:
+        raise ClusterError("interrupted")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(RedisReslotting, "move_messages", interrupted)
+        ended(run("slots", 7, *where, "--message-queue", redis_url), 1)
+    return file
+
+
+def check_changed(run: Run, settings: Settings, redis_url: str) -> None:
+    """Check that the change goes on to its end, and loses nothing."""
+    ended(run("slots", 7, "--zookeeper", hosts(settings), "--message-queue", redis_url))
+    with closing(connect(redis_url, 0, 7)) as queues:
+        queues.slot_queues.take(range(7))
+        (message,) = queues.slot_queues.read(QueueKind.NEWTASK, 9)
+        assert (message.slot, message.body) == (slot_of("a", 7), TASK)
+
+
+@pytest.mark.zk
+@pytest.mark.redis
+def test_nothing_is_restored_over_a_change_that_can_go_on(
+    run: Run, cluster_settings: Settings, redis_url: str, half_changed: Path
+) -> None:
+    where = ("--zookeeper", hosts(cluster_settings), "--message-queue", redis_url)
+
+    refused = ended(run("restore", half_changed, "--replace", *where), 2)
+
+    assert "complete it first, with `pyspider-zk slots 7`" in refused.output
+    with connected(cluster_settings) as connection:
+        found, _ = connection.get(Tree(cluster_settings.root).meta)
+    assert Meta.decode(found).protocol == CLOSED
+    check_changed(run, cluster_settings, redis_url)
+
+
+@pytest.mark.zk
+@pytest.mark.redis
+@pytest.mark.parametrize("lost", ["meta", "assignment"])
+def test_a_change_that_needs_what_is_lost_goes_on_after_the_restore(
+    run: Run, cluster_settings: Settings, redis_url: str, half_changed: Path, lost: str
+) -> None:
+    where = ("--zookeeper", hosts(cluster_settings), "--message-queue", redis_url)
+    tree = Tree(cluster_settings.root)
+    with connected(cluster_settings) as connection:
+        delete_below(connection, [tree.root] if lost == "meta" else [tree.assignment])
+        connection.delete(tree.assignment)
+
+    restored = ended(run("restore", half_changed, "--replace", *where))
+
+    assert "complete it before any process starts, with `pyspider-zk slots 7`" in restored.output
+    check_changed(run, cluster_settings, redis_url)
