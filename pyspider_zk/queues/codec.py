@@ -6,6 +6,7 @@ with surrogates, sets, objects.
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import msgpack
@@ -24,6 +25,7 @@ CODING_ERRORS = (TypeError, ValueError, OverflowError, RecursionError)
 _TIMESTAMP_AS_DATETIME = 3
 
 _decode_valid = msgspec.msgpack.Decoder().decode  # some times as fast as msgpack's
+_encode_plain = msgspec.msgpack.Encoder().encode  # the same
 
 
 def encode(body: object) -> bytes:
@@ -39,6 +41,15 @@ def encode(body: object) -> bytes:
     if len(packed) > caps.MESSAGE:
         raise BadMessage(f"{_describe(body)} {_too_large(len(packed))}")
     return packed
+
+
+def size_of(body: object) -> int:
+    """Return how many bytes the wire form of a value has, before it is needed; 0: it has none."""
+    with suppress(*CODING_ERRORS):
+        return len(_encode_plain(body))
+    with suppress(BadMessage):  # of a type that only `encode` takes, such as lxml's texts
+        return len(encode(body))
+    return 0
 
 
 def _too_large(size: int) -> str:

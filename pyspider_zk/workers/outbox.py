@@ -1,8 +1,10 @@
-"""Outbox of a processor: sends all of some tasks' messages at once, in the safe order."""
+"""Outbox of a processor: sends all of some tasks' messages together, in the safe order."""
 
 import logging
+from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
+from itertools import chain
 from types import TracebackType
 from typing import Any, Self
 
@@ -10,20 +12,31 @@ from pyspider_zk.errors import BadMessage, Unavailable
 from pyspider_zk.projects.slots import slot_of
 from pyspider_zk.queues.api import Message, SlotQueues
 from pyspider_zk.queues.back_off import BackOff
+from pyspider_zk.queues.codec import size_of
 from pyspider_zk.queues.names import QueueKind
 from pyspider_zk.queues.packs import failed_pack
+from pyspider_zk.tasks.writes import batches
 from pyspider_zk.workers.work_meter import WorkMeter
 
 logger = logging.getLogger("processor")
+
+MOST_MESSAGES = 1000
+"""Messages of one call of the message queue: it must be answered in time, or all are sent again."""
+
+MOST_BYTES = 4 * 2**20
+"""Bytes of the messages of one call, but for one that is larger by itself."""
 
 
 class Outbox:
     """Collector of each task's messages in a ``with`` block, until they are sent.
 
-    The new tasks go before the status packs, in the same transaction: pyspider sends the pack
-    first, and a processor that dies in between has lost the follow-ups for good. A block within
-    the block, a message that a script sends to a project, belongs to the outer one. If the block
-    fails nothing of it is sent and the task is tried again after pyspider's time-out.
+    The new tasks go before the status packs: pyspider sends the pack first, and a processor that
+    dies in between has lost the follow-ups for good. They leave in one transaction, or in parts if
+    they are too many for one: a call that is not answered in time is repeated, and so would be all
+    of a large page, for ever. A processor that dies between two parts has its page run again, and
+    links that are known already are passed over. A block within the block, a message that a
+    script sends to a project, belongs to the outer one. If the block fails nothing of it is sent
+    and the task is tried again after pyspider's time-out.
 
     A task waits for each of the slots it has messages for, and what comes after it waits with it:
     a full slot of a dead owner stalls a processor that has a message for it until the next owner
@@ -81,11 +94,17 @@ class Outbox:
         """Send what was collected, however long the message queue is unavailable or full.
 
         Raises:
-            Unavailable: it still is, and this process ends; what was collected stays.
+            Unavailable: it still is, and this process ends; what was not sent stays.
         """
-        if messages := [*self._ready[QueueKind.NEWTASK], *self._ready[QueueKind.STATUS]]:
-            self._publish(messages)
-        self._ready = _nothing()
+        while part := self._first_part():
+            self._publish(part)
+            for kind, count in Counter(message.kind for message in part).items():
+                del self._ready[kind][:count]
+
+    def _first_part(self) -> list[Message]:
+        """Return the first messages, as many as one call may have."""
+        messages = chain(self._ready[QueueKind.NEWTASK], self._ready[QueueKind.STATUS])
+        return next(batches(messages, _size, MOST_MESSAGES, MOST_BYTES), [])
 
     def _publish(self, messages: list[Message]) -> None:
         """Publish what can be encoded; the rest is narrowed down to the tasks at fault."""
@@ -123,6 +142,10 @@ class Outbox:
                 self._queues.publish(messages)
                 return True
         return False
+
+
+def _size(message: Message) -> int:
+    return size_of(message.body)
 
 
 def _nothing() -> dict[QueueKind, list[Message]]:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspider_zk.errors import BadMessage
-from pyspider_zk.queues.codec import decode, encode
+from pyspider_zk.queues.codec import decode, encode, size_of
 
 KEYS = st.text() | st.binary() | st.integers(-(2**63), 2**64 - 1) | st.booleans()
 VALUES = st.recursive(
@@ -27,6 +27,21 @@ VALUES = st.recursive(
 @given(VALUES)
 def test_what_is_encoded_is_decoded_the_same(value: Any) -> None:
     assert decode(encode(value)) == value
+
+
+@given(VALUES)
+def test_the_size_is_that_of_what_is_encoded(value: Any) -> None:
+    assert size_of(value) == len(encode(value))
+
+
+def test_a_text_of_a_type_of_its_own_has_the_size_of_a_text() -> None:
+    own_text = type("OwnText", (str,), {})
+    assert size_of({"save": own_text("x")}) == len(encode({"save": "x"}))
+
+
+@pytest.mark.parametrize("bad", [2**70, "half \ud83d", object()], ids=["int", "text", "object"])
+def test_what_cannot_be_encoded_has_no_size(bad: object) -> None:
+    assert size_of({"save": bad}) == 0
 
 
 @given(VALUES)

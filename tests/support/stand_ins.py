@@ -50,16 +50,30 @@ class FaultySlotQueues(MemorySlotQueues):
     def __init__(self, broker: MemoryBroker, limit: int = 0) -> None:
         super().__init__(broker, limit)
         self.away = False
+        self._left: int | None = None
         self.refused = threading.Event()
         self.asked_full = threading.Event()
         self.published: list[list[Message]] = []
 
+    @property
+    def everything(self) -> list[Message]:
+        """All messages that went through, in order."""
+        return [message for messages in self.published for message in messages]
+
+    def away_after(self, publishes: int) -> None:
+        """Go away after so many publishes more."""
+        self._left = publishes
+
     def publish(self, messages: Sequence[Message]) -> None:
+        if self._left == 0:
+            self.away, self._left = True, None
         if self.away:
             self.refused.set()
             raise Unavailable("the message queue is away")
         super().publish(messages)
         self.published.append(list(messages))
+        if self._left is not None:
+            self._left -= 1
 
     def full(self, kind: QueueKind, slot: int) -> bool:
         found = super().full(kind, slot)

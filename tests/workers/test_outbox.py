@@ -1,4 +1,4 @@
-"""What a task makes leaves at once, in the safe order, and is not lost."""
+"""What a task makes leaves in calls of bounded size, in the safe order, and is not lost."""
 
 import logging
 import threading
@@ -15,7 +15,7 @@ from pyspider_zk.queues.api import Message, SlotQueues
 from pyspider_zk.queues.back_off import BackOff
 from pyspider_zk.queues.connect import connect
 from pyspider_zk.queues.names import QueueKind
-from pyspider_zk.workers.outbox import MeteredPacks, Outbox
+from pyspider_zk.workers.outbox import MOST_BYTES, MeteredPacks, Outbox
 from pyspider_zk.workers.work_meter import WorkMeter
 from tests.support.memory_queues import MemoryBroker
 from tests.support.stand_ins import FaultySlotQueues, read_all, running
@@ -25,6 +25,7 @@ ONE, OTHER = "one", "other"
 SOON = 0.01  # seconds
 
 TOO_LARGE = 2**70  # for the wire format
+MANY = 2500  # more than two calls may have
 
 
 @pytest.fixture
@@ -49,6 +50,13 @@ def deliver(outbox: Outbox, body: Any, kind: QueueKind = QueueKind.STATUS) -> No
     outbox.send()
 
 
+def put_a_page(outbox: Outbox, count: int) -> None:
+    """Put the pack of a page, and so many new tasks."""
+    with outbox:
+        outbox.queue(QueueKind.STATUS).put(a_task(ONE, "pack"))
+        outbox.queue(QueueKind.NEWTASK).put([a_task(ONE, str(each)) for each in range(count)])
+
+
 def taskids(messages: list[Message]) -> list[Any]:
     return [message.body["taskid"] for message in messages]  # type: ignore[index]
 
@@ -69,6 +77,126 @@ def test_new_tasks_precede_the_status_pack_in_one_publish(queues: FaultySlotQueu
         *("newtask_queue", "newtask_queue", "status_queue")
     ]
     assert taskids(messages) == ["a", "b", "pack"]
+
+
+def test_many_new_tasks_leave_in_parts_and_the_pack_is_in_the_last(
+    queues: FaultySlotQueues,
+) -> None:
+    # given
+    outbox = outbox_of(queues)
+    # when
+    put_a_page(outbox, MANY)
+    outbox.send()
+    # then
+    assert [len(messages) for messages in queues.published] == [1000, 1000, 501]
+    assert taskids(queues.everything) == [*map(str, range(MANY)), "pack"]
+    # and nothing is left
+    outbox.send()
+    assert outbox.size == 0
+    assert len(queues.published) == 3
+
+
+def test_new_tasks_of_all_pages_precede_each_status_pack_also_in_parts(
+    queues: FaultySlotQueues,
+) -> None:
+    outbox = outbox_of(queues)
+    put_a_page(outbox, MANY)
+    put_a_page(outbox, MANY)
+    outbox.send()
+    kinds = [message.kind for message in queues.everything]
+    assert kinds == [QueueKind.NEWTASK] * 2 * MANY + [QueueKind.STATUS] * 2
+
+
+def test_many_status_packs_leave_in_parts(queues: FaultySlotQueues) -> None:
+    outbox = outbox_of(queues)
+    with outbox:
+        for number in range(MANY):
+            outbox.queue(QueueKind.STATUS).put(a_task(ONE, str(number)))
+    outbox.send()
+    assert [len(messages) for messages in queues.published] == [1000, 1000, 500]
+    assert taskids(queues.everything) == [*map(str, range(MANY))]
+
+
+def test_large_messages_leave_in_parts_of_some_bytes(queues: FaultySlotQueues) -> None:
+    # given tasks of which three have more bytes than a part may have, and one by itself
+    sizes = [MOST_BYTES // 2, MOST_BYTES // 3, MOST_BYTES // 3, 2 * MOST_BYTES, 0, 0]
+    outbox = outbox_of(queues)
+    # when
+    with outbox:
+        outbox.queue(QueueKind.NEWTASK).put(
+            [a_task(ONE, str(each), fetch={"save": "x" * size}) for each, size in enumerate(sizes)]
+        )
+        outbox.queue(QueueKind.STATUS).put(a_task(ONE, "pack"))
+    outbox.send()
+    # then
+    sent = [taskids(messages) for messages in queues.published]
+    assert sent == [["0", "1"], ["2"], ["3"], ["4", "5", "pack"]]
+
+
+def test_an_outage_repeats_only_the_part_that_it_met(queues: FaultySlotQueues) -> None:
+    # given
+    outbox = outbox_of(queues)
+    put_a_page(outbox, MANY)
+    queues.away_after(1)
+    # when
+    with running(outbox.send):
+        assert queues.refused.wait(60)
+        queues.away = False
+    # then
+    assert [len(messages) for messages in queues.published] == [1000, 1000, 501]
+    assert taskids(queues.everything) == [*map(str, range(MANY)), "pack"]
+
+
+def test_what_close_leaves_of_a_page_is_what_was_not_sent(queues: FaultySlotQueues) -> None:
+    # given
+    back_off = back_off_of()
+    outbox = outbox_of(queues, back_off)
+    put_a_page(outbox, MANY)
+    queues.away_after(1)
+    # when
+    with running(outbox.send, raises=Unavailable):
+        assert queues.refused.wait(60)
+        back_off.close()
+    # then
+    assert outbox.size == MANY + 1 - 1000
+    queues.away = False
+    outbox.send()
+    assert taskids(queues.everything) == [*map(str, range(MANY)), "pack"]
+
+
+def test_room_is_waited_for_between_two_parts() -> None:
+    # given
+    broker = MemoryBroker()
+    queues = FaultySlotQueues(broker, limit=1000)
+    outbox = outbox_of(queues)
+    put_a_page(outbox, 1500)
+    owner = broker.queues(SLOTS).slot_queues
+    # when
+    with running(outbox.send):
+        assert queues.asked_full.wait(60)
+        # then
+        first = read_all(owner, SLOTS)
+        assert len(first) == 1000
+        owner.acknowledge(first)
+    # and
+    assert len(read_all(owner, SLOTS)) == 501
+
+
+def test_a_task_that_cannot_be_encoded_costs_only_itself_also_in_parts(
+    queues: FaultySlotQueues,
+) -> None:
+    # given
+    outbox = outbox_of(queues)
+    new = [a_task(ONE, str(number)) for number in range(MANY)]
+    new[1234]["fetch"] = {"save": TOO_LARGE}
+    # when
+    with outbox:
+        outbox.queue(QueueKind.STATUS).put(a_task(ONE, "pack"))
+        outbox.queue(QueueKind.NEWTASK).put(new)
+    outbox.send()
+    # then
+    left = [str(number) for number in range(MANY) if number != 1234]
+    assert taskids(queues.everything) == [*left, "pack"]
 
 
 def test_each_task_of_a_list_is_a_message_for_its_slot(queues: FaultySlotQueues) -> None:
